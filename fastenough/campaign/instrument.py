@@ -13,7 +13,7 @@ from typing import IO, cast
 from fastenough.board import Booted
 from fastenough.campaign.plan import Instrument
 from fastenough.campaign.transcript import Transcript
-from fastenough.gauge.calibration import Calibration, SelfTest, chosen, read_calibration, read_self_test
+from fastenough.gauge.calibration import Calibration, SelfTest, read_calibration, read_self_test, select_calibration
 from fastenough.gauge.ports import find_port, serial_of
 from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead
 from fastenough.gauge.session import Gauge
@@ -52,7 +52,9 @@ def open_instrument(instrument: Instrument, booted: Booted) -> Iterator[OpenInst
     self_test = read_self_test(Path(instrument.self_test), serial_of(port))
     stored = read_calibration(Path(instrument.calibration), serial_of(port)) if instrument.calibration else None
     with Gauge(port) as gauge:
-        yield OpenInstrument(gauge, chosen(stored, gauge.calibrate(_CALIBRATION_S)), self_test, instrument.port)
+        yield OpenInstrument(
+            gauge, select_calibration(stored, gauge.calibrate(_CALIBRATION_S)), self_test, instrument.port
+        )
 
 
 class _Lines:
@@ -80,7 +82,7 @@ class InstrumentRun:
         self, instrument: OpenInstrument, request: Response | Periodic, implementation: str, transcript: Transcript
     ) -> None:
         if instrument.simulated is None:
-            instrument.gauge.ready()
+            instrument.gauge.reconnect()
         self._instrument = instrument
         self._request = request
         self._transcript = transcript
@@ -111,7 +113,7 @@ class InstrumentRun:
 
     @property
     def ended(self) -> bool:
-        return self._run.ended is not None
+        return self._run.end_record is not None
 
     def explain(self, error: FastenoughError) -> FastenoughError:
         """Return the error with the last message of a simulated gauge that has ended."""
@@ -120,9 +122,9 @@ class InstrumentRun:
 
     def close(self, board: Counted | None, fault: list[str]) -> None:
         """Complete the recording with the counts of both sides; a fault of the board fails this run too."""
-        if self._run.ended is None:
+        if self._run.end_record is None:
             return
-        end = replace(self._run.ended, counters={**self._run.ended.counters, **self._counts(board)})
+        end = replace(self._run.end_record, counters={**self._run.end_record.counters, **self._counts(board)})
         if fault and end.outcome is Outcome.COMPLETED:
             end = replace(end, outcome=Outcome.FAILED, reasons=tuple(fault))
         self._transcript.take(line_bytes(end_line(end)))

@@ -19,7 +19,7 @@ from fastenough.campaign.standalone_gauge import StatedBoard, StoredRun
 from fastenough.cli.commands import Command, Group, Option
 from fastenough.cli.options import DURATION, json_option, store_option
 from fastenough.cli.output import print_json, print_table
-from fastenough.gauge.calibration import Calibration, SelfTest, chosen, read_calibration, read_self_test
+from fastenough.gauge.calibration import Calibration, SelfTest, read_calibration, read_self_test, select_calibration
 from fastenough.gauge.flash import BOARDS, find_firmware
 from fastenough.gauge.ports import find_port, ports
 from fastenough.gauge.protocol import Refused
@@ -34,7 +34,7 @@ port_argument = click.argument("port", required=False)
 
 
 @contextlib.contextmanager
-def opened(port: str | None) -> Iterator[Gauge]:
+def open_gauge(port: str | None) -> Iterator[Gauge]:
     """The gauge at a port or with a serial number, or the only gauge; raises BadInput if it refuses a request."""
     try:
         with Gauge(find_port(port)) as gauge:
@@ -57,7 +57,7 @@ def _request(probe: str, times: dict[str, int | None]) -> Response | Periodic:
 
 
 def _measure(run: GaugeRun, duration_ns: int, interval_ns: int) -> Outcome:
-    """Poll once per interval until the time is over; an interrupted recording gets its end, too."""
+    """Poll once per interval until the time is over, and write the end, also after an interrupt or an error."""
     end_ns = time.monotonic_ns() + duration_ns
     try:
         while (left_ns := end_ns - time.monotonic_ns()) > 0:
@@ -130,7 +130,7 @@ def _print_summary(rows: list[SeriesSummary], reasons: list[str], where: str) ->
 
 @dataclass(frozen=True)
 class _InstrumentFiles:
-    """Files of the self-test and calibration of the instrument."""
+    """Paths of the self-test and the calibration of the instrument."""
 
     self_test: Path | None
     calibration: Path | None
@@ -142,7 +142,7 @@ class _InstrumentFiles:
         )
 
 
-class _File:
+class _FileTarget:
     """A file for the recording, instead of the store."""
 
     def __init__(self, path: Path) -> None:
@@ -168,13 +168,13 @@ class _File:
         return read_recording(self._path)
 
 
-class _Stored:
+class _StoreTarget:
     """A run in the store."""
 
-    def __init__(self, path: Path, probe: str, outside: StatedBoard) -> None:
+    def __init__(self, path: Path, probe: str, stated_board: StatedBoard) -> None:
         self._store = Store(path)
         self._store.settle()
-        self._run = StoredRun(self._store, probe, outside)
+        self._run = StoredRun(self._store, probe, stated_board)
         self._path = path
 
     @contextmanager
@@ -217,14 +217,14 @@ def list_command(as_json: bool) -> None:
 
     Shows the serial numbers, by which a gauge can be named.
     """
-    serial_ports = ports()
+    usb_ports = ports()
     if as_json:
-        print_json(serial_ports)
-    elif serial_ports:
+        print_json(usb_ports)
+    elif usb_ports:
         print_table(
             "",
             ("port", "serial number", "product"),
-            ((port.device, port.serial or "–", port.product or "–") for port in serial_ports),
+            ((port.device, port.serial or "–", port.product or "–") for port in usb_ports),
             texts=3,
         )
     else:
@@ -239,7 +239,7 @@ def identify(port: str | None, as_json: bool) -> None:
 
     Prints its processor, firmware and resolution.
     """
-    with opened(port) as gauge:
+    with open_gauge(port) as gauge:
         identity = asdict(gauge.identity)
     if as_json:
         print_json({"port": gauge.port} | identity)
@@ -258,7 +258,7 @@ def stop(port: str | None, as_json: bool) -> None:
 
     For a gauge that still measures after its program was killed.
     """
-    with opened(port) as gauge:
+    with open_gauge(port) as gauge:
         stopped = gauge.was_measuring
     if as_json:
         print_json({"port": gauge.port, "stopped": stopped})
@@ -293,7 +293,7 @@ def self_test(port: str | None, as_json: bool) -> int:
 
     Requires a wire from its output to its input.
     """
-    with opened(port) as gauge:
+    with open_gauge(port) as gauge:
         result = gauge.self_test()
         tick_ns = gauge.identity.tick_ps / 1000
     if as_json:
@@ -317,7 +317,7 @@ def calibrate(port: str | None, duration_ns: int, pps: bool, as_json: bool) -> N
 
     The output with --json is the input of 'gauge run --calibration'.
     """
-    with opened(port) as gauge:
+    with open_gauge(port) as gauge:
         measured = gauge.calibrate_by_pps(duration_ns / 1e9) if pps else gauge.calibrate(duration_ns / 1e9)
         nominal_ps = gauge.identity.tick_ps
     if as_json:
@@ -418,12 +418,12 @@ def run_command(
     of the store, or a recording in a file (--out).
     """
     request = _request(probe, {"min": min_ns, "max": max_ns, "timeout": timeout_ns, "period": period_ns})
-    known = _InstrumentFiles(self_test_path, calibration_path)
-    known.read(None)
-    target = _File(record) if record else _Stored(store_path, probe, StatedBoard(board, configuration, load))
-    with opened(port) as gauge, target.stream() as stream:
-        self_test, calibration = known.read(gauge.serial)
-        clock = chosen(calibration, gauge.calibrate(_CALIBRATION_S))
+    files = _InstrumentFiles(self_test_path, calibration_path)
+    files.read(None)
+    target = _FileTarget(record) if record else _StoreTarget(store_path, probe, StatedBoard(board, configuration, load))
+    with open_gauge(port) as gauge, target.stream() as stream:
+        self_test, stored_calibration = files.read(gauge.serial)
+        clock = select_calibration(stored_calibration, gauge.calibrate(_CALIBRATION_S))
         head = RunHead(uuid.uuid4().hex, implementation, [EMULATED] if emulated else [], clock, self_test)
         run = GaugeRun(gauge, request, head, stream, interval_ns)
         run.begin()

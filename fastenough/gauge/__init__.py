@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The instrument, as the bench speaks with it: protocol, session, what it measured, how its firmware is written."""
+"""The external instrument: protocol, session, measurement, calibration, flashing of its firmware."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Calibration of one instrument: its clock against a better one, and its own offset; stored as JSON files."""
+"""Calibration of one instrument: its clock compared with a better one, and its own offset; stored as JSON files."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from fastenough.gauge.protocol import Damaged, Identity, numbers
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Histogram
 
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 WINDOWS = 20
-"""Of the readings in each of so many parts of the time the quickest counts."""
+"""Number of parts of the calibration time; the reading with the shortest round trip in each part is used."""
 FREE_PPM = 100.0
-"""How far the clock of a computer may be off that nothing corrects: its crystal."""
+"""Maximum error of a computer's clock without correction: that of its crystal."""
 CORRECTED_PPM = 5.0
-"""And of one that is being corrected: between corrections, beside the corrections that were seen."""
+"""Maximum error of a clock under correction (NTP), in addition to the observed change of the correction."""
 _RESONATOR_PPM = 11_000.0
-"""How far a ceramic resonator may be off: 0.5 % when made, 0.3 % by temperature, 0.3 % by ageing."""
+"""Maximum error of a ceramic resonator: 0.5 % manufacturing tolerance, 0.3 % temperature, 0.3 % ageing."""
 _CRYSTAL_PPM = 200.0
-"""How far a crystal may be off: 30 ppm when made, the rest by temperature, ageing and the capacitors beside it."""
+"""Maximum error of a crystal: 30 ppm manufacturing tolerance, the rest by temperature, ageing and load capacitors."""
 _TOLERANCE_PPM = {"rp2040": _CRYSTAL_PPM}
-"""By microcontroller; boards of all others may have a resonator."""
+"""By microcontroller; boards with any other may have a resonator."""
 _DRIFT_PPM = {"rp2040": 170.0}
 _RESONATOR_DRIFT_PPM = 3_000.0
-"""The share of temperature in these tolerances; of a crystal, all but what it is off when made."""
+"""The part of these tolerances due to temperature; for a crystal, all but the manufacturing tolerance."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The instrument's ticks, and the host's clock (CLOCK_MONOTONIC) before it was asked and after it answered."""
+    """The instrument's ticks, and the host's clock (CLOCK_MONOTONIC) before the request and after the reply."""
 
     ticks: int
     before_ns: int
@@ -49,7 +49,7 @@ class Reading:
 
     @property
     def half_ns(self) -> float:
-        """The reading was taken no farther than this from the middle."""
+        """Maximum time between the middle and the moment of the reading."""
         return (self.after_ns - self.before_ns) / 2
 
 
@@ -57,8 +57,8 @@ class Reading:
 class Calibration:
     """The measured length of a tick.
 
-    ``uncertainty_ppm`` bounds the comparison; ``reference_ppm`` is what the reference itself may be off (None where a
-    recording of an older version does not say).
+    ``uncertainty_ppm`` is the maximum error of the comparison; ``reference_ppm`` is that of the reference itself (None
+    in recordings of older versions).
     """
 
     tick_ps: float
@@ -76,23 +76,23 @@ class Calibration:
         return (self.tick_ps / nominal_ps - 1) * 1e6
 
     def agrees_with(self, other: Calibration) -> bool:
-        """Whether both may be true of one steady clock, compared with one reference."""
+        """True if both are possible for one steady clock, compared with one reference."""
         apart_ppm = abs(self.tick_ps / other.tick_ps - 1) * 1e6
         return apart_ppm <= self.total_ppm + other.total_ppm
 
 
 def tolerance_ppm(mcu: str) -> float:
-    """How far the clock of a gauge on this microcontroller may be off its nominal frequency."""
+    """Maximum error of the clock of a gauge with this microcontroller, relative to the nominal frequency."""
     return _TOLERANCE_PPM.get(mcu, _RESONATOR_PPM)
 
 
 def drift_ppm(mcu: str) -> float:
-    """How far the clock of a gauge may move after a calibration, by temperature."""
+    """Maximum change of the clock of a gauge after a calibration, by temperature."""
     return _DRIFT_PPM.get(mcu, _RESONATOR_DRIFT_PPM)
 
 
 def require_possible(calibration: Calibration, identity: Identity) -> None:
-    """Raises FastenoughError for a tick that no clock of such a board can have; a simulation has its host's time."""
+    """Raises FastenoughError for a tick beyond the tolerance of the board's clock; a simulation has its host's time."""
     off_ppm, most_ppm = calibration.off_ppm(identity.tick_ps), tolerance_ppm(identity.mcu)
     if not identity.simulated and abs(off_ppm) - calibration.total_ppm > most_ppm:
         raise FastenoughError(
@@ -124,7 +124,7 @@ def usable_tick_ps(calibration: Calibration | None, identity: Identity) -> float
 
 @dataclass(frozen=True)
 class HostClock:
-    """What the kernel says of the discipline of this machine's clock (adjtimex)."""
+    """The kernel's correction of this machine's clock (adjtimex)."""
 
     synchronised: bool
     correction_ppm: float
@@ -141,7 +141,7 @@ _STA_UNSYNC = 0x40
 
 
 class _Timex(ctypes.Structure):
-    """struct timex up to the frequency; the rest is only read over."""
+    """struct timex up to the status; the rest is padding."""
 
     _fields_ = [
         ("modes", ctypes.c_uint),
@@ -155,14 +155,14 @@ class _Timex(ctypes.Structure):
 
 
 def host_ppm(begin: HostClock, end: HostClock) -> float:
-    """How far the host's clock may have been off in the time between."""
+    """Maximum error of the host's clock between two readings of its correction."""
     if not (begin.synchronised and end.synchronised):
         return FREE_PPM
     return CORRECTED_PPM + abs(end.correction_ppm - begin.correction_ppm)
 
 
 def quickest(readings: Sequence[Reading]) -> list[Reading]:
-    """Of each part of the time the reading with the shortest round trip."""
+    """The reading with the shortest round trip of each part of the time."""
     begin_ns, end_ns = readings[0].before_ns, readings[-1].after_ns
     part_ns = max(1.0, (end_ns - begin_ns) / WINDOWS)
     parts: dict[int, Reading] = {}
@@ -174,10 +174,11 @@ def quickest(readings: Sequence[Reading]) -> list[Reading]:
 
 
 def fit(readings: Sequence[Reading], reference_ppm: float | None) -> Calibration:
-    """A straight line through the quickest readings.
+    """Fit a straight line through the readings with the shortest round trips.
 
-    The uncertainty: at both ends the line may be off by the farthest that any reading used may lie from it, its own
-    round trip and a wandering of the instrument's clock included.  Raises FastenoughError for fewer than two.
+    The uncertainty assumes that each end of the line is off by the greatest distance of any of these readings, which
+    includes the round trip and the drift of the instrument's clock.  Raises FastenoughError for fewer than two
+    readings.
     """
     used = quickest(readings) if readings else []
     if len(used) < 2 or used[-1].ticks <= used[0].ticks:
@@ -197,10 +198,10 @@ def fit(readings: Sequence[Reading], reference_ppm: float | None) -> Calibration
 
 
 def from_pps(deviations: Histogram, period_ticks: int) -> Calibration:
-    """From the deviations of one pulse a second from ``period_ticks``, one nominal second.
+    """Calibration by a pulse per second: its deviations from ``period_ticks``, one nominal second.
 
-    The pulses' own wandering, as seen, is part of the uncertainty.  Raises FastenoughError for fewer than two periods,
-    and for pulses that do not come once a second.
+    The uncertainty includes the observed variation of the pulses.  Raises FastenoughError for fewer than two periods,
+    and for pulses that do not arrive once a second.
     """
     count = deviations.total
     if count < 2 or deviations.minimum is None or deviations.maximum is None:
@@ -208,10 +209,10 @@ def from_pps(deviations: Histogram, period_ticks: int) -> Calibration:
     elapsed_ticks = count * period_ticks + deviations.sum
     if max(-deviations.minimum, deviations.maximum) > period_ticks // 50:
         raise FastenoughError("the pulses do not arrive once a second; check what is wired to the gauge's input")
-    doubt_ticks = deviations.maximum - deviations.minimum + 2
+    spread_ticks = deviations.maximum - deviations.minimum + 2
     return Calibration(
         count * 1e12 / elapsed_ticks,
-        doubt_ticks / elapsed_ticks * 1e6,
+        spread_ticks / elapsed_ticks * 1e6,
         float(count),
         "pulse per second on the gauge's input",
         0.0,
@@ -221,7 +222,7 @@ def from_pps(deviations: Histogram, period_ticks: int) -> Calibration:
 
 @dataclass(frozen=True)
 class SelfTest:
-    """What the instrument measures of itself with a wire from output to input, in ticks by series."""
+    """Latency of the instrument itself, measured with a wire from output to input, in ticks by series."""
 
     passed: bool
     minimum: dict[int, int]
@@ -229,7 +230,7 @@ class SelfTest:
 
 
 def parse_self_test(lines: Sequence[str]) -> SelfTest:
-    """From the reply to ``selftest``; raises Damaged."""
+    """Parse the reply to ``selftest``; raises Damaged."""
     exact = [numbers(line) for line in lines if line.startswith("series=")]
     if any(not {"count", "min", "max"} <= statistics.keys() for statistics in exact):
         raise Damaged(f"{lines[:1]!r} is not a self-test")
@@ -242,17 +243,19 @@ def parse_self_test(lines: Sequence[str]) -> SelfTest:
 
 def _json_object(path: Path, serial: str | None) -> dict[str, Any]:
     """The JSON object of a file; raises BadInput if it names another instrument."""
-    content = json.loads(read_regular(path.resolve(), _MOST_BYTES))
+    content = json.loads(read_regular(path.resolve(), _MAX_BYTES))
     if not isinstance(content, dict):
         raise TypeError
-    theirs = content.get("serial")
-    if serial and theirs and theirs != serial:
-        raise BadInput(f"{path}: this file belongs to the gauge {theirs}, not to {serial}; name the file of this gauge")
+    file_serial = content.get("serial")
+    if serial and file_serial and file_serial != serial:
+        raise BadInput(
+            f"{path}: this file belongs to the gauge {file_serial}, not to {serial}; name the file of this gauge"
+        )
     return content
 
 
 def read_self_test(path: Path, serial: str | None = None) -> SelfTest:
-    """A self-test stored as JSON (``fastenough gauge selftest --json``); raises BadInput, also for one that failed."""
+    """Read a self-test from the JSON of ``fastenough gauge selftest --json``; raises BadInput, also if it failed."""
     try:
         content = _json_object(path, serial)
         by_series = [
@@ -270,7 +273,7 @@ def read_self_test(path: Path, serial: str | None = None) -> SelfTest:
 
 
 def read_calibration(path: Path, serial: str | None = None) -> Calibration:
-    """A calibration stored as JSON (``fastenough gauge calibrate --json``); raises BadInput."""
+    """Read a calibration from the JSON of ``fastenough gauge calibrate --json``; raises BadInput."""
     try:
         content = _json_object(path, serial)
         calibration = Calibration(
@@ -288,8 +291,8 @@ def read_calibration(path: Path, serial: str | None = None) -> Calibration:
     return calibration
 
 
-def chosen(stored: Calibration | None, fresh: Calibration) -> Calibration:
-    """The stored calibration; raises BadInput if a short fresh one contradicts it."""
+def select_calibration(stored: Calibration | None, fresh: Calibration) -> Calibration:
+    """The stored calibration, or the fresh one without it; raises BadInput if they disagree."""
     if stored is None:
         return fresh
     if not stored.agrees_with(fresh):
@@ -301,6 +304,6 @@ def chosen(stored: Calibration | None, fresh: Calibration) -> Calibration:
     return stored
 
 
-def described(known: Calibration | SelfTest | None) -> dict[str, object] | None:
-    """As a recording's head has it; null for what was not done."""
-    return asdict(known) if known else None
+def head_entry(result: Calibration | SelfTest | None) -> dict[str, object] | None:
+    """The entry in the head of a recording; None if it was not measured."""
+    return asdict(result) if result else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The gauge's serial line: a command, and its whole reply within bounds of time and length."""
+"""The gauge's serial line: commands and their replies, limited in time and length."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import TypeVar
 import serial
 
 from fastenough.gauge.protocol import (
-    LONGEST_LINE,
-    MOST_LINES,
+    MAX_LINE_LENGTH,
+    MAX_LINES,
     Damaged,
     Refused,
     checked_text,
@@ -26,16 +26,16 @@ from fastenough.model import BadInput, FastenoughError
 BAUD = 500_000
 _WRITE_S = 5.0
 _EXCHANGE_S = 10.0
-"""A whole reply takes less, however much there is to say."""
+"""Maximum time of a complete reply."""
 _QUIET_S = 0.1
-_HUSH_S = 2.0
+_DISCARD_S = 2.0
 _ATTEMPTS = 5
 
 Parsed = TypeVar("Parsed")
 
 
 class GaugeLost(FastenoughError):
-    """The instrument has gone or fallen silent in the middle of things."""
+    """The instrument was disconnected or stopped replying."""
 
 
 class _Silent(GaugeLost):
@@ -61,14 +61,14 @@ def _open(port: str) -> serial.Serial:
 
 
 class Line:
-    """A serial port (or pseudo-terminal), ours alone.  ``asked_again``: how often a reply was damaged on its way."""
+    """A serial port or pseudo-terminal, opened exclusively.  ``repeated_requests``: number of damaged replies."""
 
     silence_s = 5.0
-    """A gauge that says nothing for so long has gone."""
+    """A gauge that sends nothing for this time is lost."""
 
     def __init__(self, port: str) -> None:
         self.port = port
-        self.asked_again = 0
+        self.repeated_requests = 0
         self._splitter = Splitter()
         self._serial = _open(port)
         self._text = bytearray()
@@ -78,19 +78,19 @@ class Line:
             self._serial.close()
 
     @property
-    def spoken(self) -> bool:
-        """Whether anything has come that is no whole line yet."""
-        return bool(self._text) or self._splitter.torn
+    def has_partial_input(self) -> bool:
+        """True if bytes were received that are not yet a complete line."""
+        return bool(self._text) or self._splitter.pending
 
     def frames(self) -> list[Frame]:
-        """Raw samples as they come; text that comes now is an answer to nothing."""
+        """The frames of raw samples received so far; text between replies is discarded."""
         self._read_more()
         self._text.clear()
-        found, self._splitter.frames = self._splitter.frames, []
-        return found
+        frames, self._splitter.frames = self._splitter.frames, []
+        return frames
 
     def _read_more(self) -> bool:
-        """Whether any text arrived: raw samples alone do not show that a reply continues."""
+        """True if text was received; raw samples alone do not show that a reply continues."""
         try:
             data = self._serial.read(max(1, self._serial.in_waiting))
         except (serial.SerialException, OSError, TypeError) as error:
@@ -100,28 +100,28 @@ class Line:
         return bool(text)
 
     def _next_line(self, silence_s: float, limit: float) -> bytes:
-        """Looks at what has come before it looks at the clock: this program may have been stopped meanwhile."""
-        heard = time.monotonic()
-        while b"\n" not in self._text and len(self._text) <= LONGEST_LINE:
-            came = self._read_more()
+        """Read the input before the clock: this program may have been stopped meanwhile."""
+        last_input = time.monotonic()
+        while b"\n" not in self._text and len(self._text) <= MAX_LINE_LENGTH:
+            received = self._read_more()
             now = time.monotonic()
-            if not came and now > heard + silence_s:
+            if not received and now > last_input + silence_s:
                 raise _Silent(f"{self.port}: the gauge no longer replies; unplug it and plug it in again")
-            if came and now > limit and b"\n" not in self._text:
+            if received and now > limit and b"\n" not in self._text:
                 raise Damaged(f"{self.port}: the reply is not terminated")
-            heard = now if came else heard
+            last_input = now if received else last_input
         line, _, rest = bytes(self._text).partition(b"\n")
         self._text = bytearray(rest)
-        if len(line) > LONGEST_LINE:
+        if len(line) > MAX_LINE_LENGTH:
             raise Damaged(f"{self.port}: a line that begins with {line[:20]!r} is not terminated")
         return line.rstrip(b"\r")
 
-    def hush(self, limit_s: float = _HUSH_S) -> None:
-        """What is still on its way is passed over, until nothing comes any more."""
-        heard = begun = time.monotonic()
-        while time.monotonic() < min(heard + _QUIET_S, begun + limit_s):
+    def discard_input(self, limit_s: float = _DISCARD_S) -> None:
+        """Discard input until none arrives for a while."""
+        last_input = begun = time.monotonic()
+        while time.monotonic() < min(last_input + _QUIET_S, begun + limit_s):
             if self._read_more():
-                heard = time.monotonic()
+                last_input = time.monotonic()
             self._text.clear()
 
     def _send(self, command: str) -> None:
@@ -138,7 +138,7 @@ class Line:
         lines: list[str] = []
         damage: Damaged | None = None
         while not lines or not lines[-1].startswith(("ok ", "error ")):
-            if len(lines) > MOST_LINES or time.monotonic() > limit:
+            if len(lines) > MAX_LINES or time.monotonic() > limit:
                 raise Damaged(f"{self.port}: the reply to '{command}' is not terminated")
             try:
                 lines.append(checked_text(self._next_line(silence_s or self.silence_s, limit)))
@@ -146,7 +146,7 @@ class Line:
                 damage = error
                 lines.append("")
             except _Silent:
-                if not lines and not self.spoken:
+                if not lines and not self.has_partial_input:
                     raise
                 damage = damage or Damaged(f"{self.port}: the reply to '{command}' is incomplete")
                 break
@@ -154,21 +154,23 @@ class Line:
             raise damage
         return parse_reply(lines)
 
-    def ask(self, command: str, parse: Callable[[list[str]], Parsed], fix: Callable[[], None] | None = None) -> Parsed:
-        """What ``parse`` makes of the reply; asked again, after ``fix``, when it was damaged on its way."""
+    def request(
+        self, command: str, parse: Callable[[list[str]], Parsed], before_retry: Callable[[], None] | None = None
+    ) -> Parsed:
+        """The reply to a command, parsed; a damaged reply is requested again, after ``before_retry``."""
         for attempt in range(_ATTEMPTS):
             try:
                 return parse(self.exchange(command))
             except Refused as error:
-                if attempt == _ATTEMPTS - 1 or not error.torn:
+                if attempt == _ATTEMPTS - 1 or not error.command_damaged:
                     raise
             except Damaged as error:
                 if attempt == _ATTEMPTS - 1:
                     raise Damaged(
                         f"{self.port}: {_ATTEMPTS} replies in a row were damaged; check the cable; {error}"
                     ) from error
-            self.asked_again += 1
-            self.hush()
-            if fix is not None:
-                fix()
+            self.repeated_requests += 1
+            self.discard_input()
+            if before_retry is not None:
+                before_retry()
         raise AssertionError("unreachable")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Serial ports and the serial numbers of what is plugged into them: names come and go, serial numbers stay."""
+"""USB serial ports and the serial numbers of their devices: port names change, serial numbers are permanent."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from fastenough.model import BadInput
 SYSFS = Path("/sys")
 DEVICES = Path("/dev")
 LINK = "fastenough-gauge-"
-"""The stable name that gauge/70-fastenough-gauge.rules gives: this and the serial number."""
+"""Prefix of the permanent names by gauge/70-fastenough-gauge.rules; the serial number follows."""
 
 
 @dataclass(frozen=True)
 class Port:
-    """A USB serial port; ``serial`` is None where the adapter has no number of its own."""
+    """A USB serial port; ``serial`` is None if the adapter has no serial number."""
 
     device: str
     serial: str | None
     product: str | None
 
 
-def _said(place: Path, name: str) -> str | None:
-    """A line of sysfs, in the letters that udev allows in names; None where there is none."""
+def _attribute(place: Path, name: str) -> str | None:
+    """An attribute in sysfs, in the characters that udev allows in names; None if it does not exist."""
     try:
         text = (place / name).read_text(errors="replace").strip()
     except OSError:
@@ -34,28 +34,28 @@ def _said(place: Path, name: str) -> str | None:
 
 
 def _usb_device(place: Path) -> Path | None:
-    """The USB device that a port's place in sysfs belongs to."""
+    """The USB device of a port, by its directory in sysfs."""
     return next((above for above in (place, *place.parents) if (above / "idVendor").is_file()), None)
 
 
 def ports(sysfs: Path = SYSFS, devices: Path = DEVICES) -> list[Port]:
-    """Every USB serial port there is, by name."""
+    """All USB serial ports, sorted by name."""
     usb_ports = []
     for entry in sorted((sysfs / "class" / "tty").glob("tty*")):
         usb = _usb_device((entry / "device").resolve()) if (entry / "device").exists() else None
         if usb is not None:
-            usb_ports.append(Port(str(devices / entry.name), _said(usb, "serial"), _said(usb, "product")))
+            usb_ports.append(Port(str(devices / entry.name), _attribute(usb, "serial"), _attribute(usb, "product")))
     return usb_ports
 
 
 def serial_of(device: str, sysfs: Path = SYSFS, devices: Path = DEVICES) -> str | None:
-    """The serial number behind a port's name or any link to it; None where it has none."""
+    """The serial number of a port, by its name or a link to it; None if it has none."""
     real = str(Path(device).resolve())
     return next((port.serial for port in ports(sysfs, devices) if str(Path(port.device).resolve()) == real), None)
 
 
 def find_port(named: str | None, sysfs: Path = SYSFS, devices: Path = DEVICES) -> str:
-    """The port of that name or serial number, or the only one there is; raises BadInput."""
+    """The port with this name or serial number, or the only port; raises BadInput."""
     if named and "/" in named:
         return named
     present = ports(sysfs, devices)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the gauge's lines mean; no port here.  The protocol is in docs/gauge.md.
+"""Parser of the gauge's protocol (docs/gauge.md), without input and output.
 
-Times are integers in ticks of the instrument; ``Identity.tick_ps`` says how long a tick nominally is.
+Times are integers in ticks of the instrument; ``Identity.tick_ps`` is the nominal length of a tick.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from fastenough.recording import Histogram
 from fastenough.recording.histogram import bucket_index
 
 PROTOCOL = 3
-LONGEST_LINE = 256
-MOST_LINES = 4096
-"""Longer than any line of a gauge, and more than any of its replies has: both buckets of a Mega 2560 are 2,688 rows."""
+MAX_LINE_LENGTH = 256
+MAX_LINES = 4096
+"""Limits that no reply exceeds: the histogram of a Mega 2560 has 2,688 rows."""
 _NUMBER = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 _WORD = re.compile(r"[\w.+-]{1,40}", re.ASCII)
 _BUCKET_BITS = 16
@@ -28,20 +28,20 @@ _COUNTER_BITS = {"bytes_dropped": 16}
 
 
 class Damaged(FastenoughError):
-    """A reply came in pieces or changed on its way."""
+    """A reply was incomplete or corrupted in transmission."""
 
 
 class Refused(FastenoughError):
-    """The instrument declined; the message is its own."""
+    """The instrument refused a command; the message is its reason."""
 
     @property
-    def torn(self) -> bool:
-        """The command was damaged on its way: by noise, or by an incomplete command of another program."""
+    def command_damaged(self) -> bool:
+        """True if the command was corrupted in transmission, by noise or by another program's incomplete command."""
         return str(self) in ("damaged line", "line too long")
 
 
 class Restarted(FastenoughError):
-    """The instrument lost its memory in the middle of a measurement: its reset button, or its supply."""
+    """The instrument restarted during a measurement, by its reset button or its supply."""
 
 
 def crc16(data: bytes) -> int:
@@ -50,12 +50,12 @@ def crc16(data: bytes) -> int:
 
 
 def with_crc(line: str) -> bytes:
-    """A command or reply line as it goes over the wire, without line end."""
+    """A line with its CRC as transmitted, without line end."""
     return f"{line} *{crc16(line.encode()):04X}".encode()
 
 
 def checked_text(line: bytes) -> str:
-    """The text of a line that must carry its CRC; raises Damaged."""
+    """The text of a line with a mandatory CRC; raises Damaged."""
     body, mark, checksum = line.rpartition(b" *")
     text = body.decode("ascii", errors="replace")
     if not mark or len(checksum) != 4 or checksum != b"%04X" % crc16(body) or not text.isprintable():
@@ -94,7 +94,7 @@ def parse_reply(lines: list[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Identity:
-    """Who answers: firmware version, microcontroller, tick and resolution of its histograms; a simulation says so."""
+    """Identity of an instrument: firmware, microcontroller, tick, resolution of its histograms, simulated or not."""
 
     firmware: str
     mcu: str
@@ -111,7 +111,7 @@ class Identity:
 
 
 def parse_identity(lines: list[str]) -> Identity:
-    """From the reply to ``id``; raises Damaged when it is not one."""
+    """Parse the reply to ``id``; raises Damaged."""
     fields = pairs(lines[0]) if lines else {}
     if fields.get("gauge", "fastenough") != "fastenough":
         raise Damaged(f"this is another instrument: {lines[0][:60]!r}")
@@ -138,7 +138,7 @@ def parse_identity(lines: list[str]) -> Identity:
 
 
 def parse_ticks(lines: list[str]) -> int:
-    """From the reply to ``time``."""
+    """Parse the reply to ``time``; raises Damaged."""
     if not lines or "ticks" not in pairs(lines[0]):
         raise Damaged(f"{lines[:1]!r} is not a time")
     return number(pairs(lines[0])["ticks"])
@@ -146,7 +146,7 @@ def parse_ticks(lines: list[str]) -> int:
 
 @dataclass(frozen=True)
 class Take:
-    """A reading of the histogram: its number, a running count for each bucket, exact statistics of what is new."""
+    """A take: its number, the running count of each bucket, exact statistics of the new samples by series."""
 
     number: int
     rows: Mapping[tuple[int, int], int]
@@ -164,7 +164,7 @@ def _row(line: str, identity: Identity) -> tuple[tuple[int, int], int]:
 
 
 def parse_take(lines: list[str], identity: Identity) -> Take:
-    """From the reply to ``take`` or ``hist``; raises Damaged."""
+    """Parse the reply to ``take`` or ``hist``; raises Damaged."""
     if not lines or "take" not in pairs(lines[0]):
         raise Damaged(f"{lines[:1]!r} is not a histogram")
     rows: dict[tuple[int, int], int] = {}
@@ -202,28 +202,28 @@ def _histogram(k: int, rows: list[tuple[int, int]], exact: Mapping[str, int]) ->
 
 
 @dataclass
-class Running:
-    """Makes what is new of the running counts that the gauge shows.
+class RunningCounts:
+    """Computes the new samples of each take from the gauge's running counts.
 
-    It clears nothing, so that a reading that was damaged on its way can be had again.  Its counts are modulo 2^16,
-    with the wraps since the last reading that arrived on top.
+    The gauge clears nothing, so a take with a damaged reply can be requested again.  Its counts are modulo 2^16, plus
+    the wraps since the last acknowledged take.
     """
 
     k: int
     known: dict[tuple[int, int], int] = field(default_factory=dict)
 
-    def since(self, take: Take) -> dict[int, Histogram]:
-        """Histogram by series of what came since the reading before; raises Damaged where it contradicts itself."""
-        grown = {place: count - self.known.get(place, 0) for place, count in take.rows.items()}
-        if min(grown.values(), default=0) < 0 or any(
+    def new_samples(self, take: Take) -> dict[int, Histogram]:
+        """Histograms by series of the samples since the previous take; raises Damaged for inconsistent counts."""
+        growth = {place: count - self.known.get(place, 0) for place, count in take.rows.items()}
+        if min(growth.values(), default=0) < 0 or any(
             count for place, count in self.known.items() if place not in take.rows
         ):
             raise Damaged("a bucket of the histogram has shrunk")
-        if any(series not in take.exact for series, _ in grown):
+        if any(series not in take.exact for series, _ in growth):
             raise Damaged("a series has rows but no statistics")
         histograms = {
             series: _histogram(
-                self.k, [(bucket, count) for (of, bucket), count in grown.items() if of == series], exact
+                self.k, [(bucket, count) for (of, bucket), count in growth.items() if of == series], exact
             )
             for series, exact in take.exact.items()
         }
@@ -233,7 +233,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Counters:
-    """What the instrument has counted since the start, for all and by series; ``ticks`` since power-up."""
+    """The instrument's counters since the start, common and by series; ``ticks`` since power-up."""
 
     idle: bool
     mode: str
@@ -242,7 +242,7 @@ class Counters:
     by_series: dict[int, dict[str, int]]
 
     def lost(self, series: int) -> int:
-        """Samples that were taken and have no value: timed out, cut off by a storm of edges, dropped, not stored."""
+        """Number of samples without a value: timed out, cut by a storm of edges, dropped, or not stored."""
         counted = self.by_series.get(series, {})
         return sum(
             counted.get(name, 0)
@@ -253,30 +253,31 @@ class Counters:
         return self.by_series.get(series, {}).get("stored", 0)
 
     def after(self, before: Counters) -> Counters:
-        """The same with counters that have wrapped carried on; raises Restarted where time or a counter went back."""
+        """The same counters without wraps; raises Restarted if time or a counter went back."""
         if self.mode != before.mode:
             raise Restarted(f"the gauge restarted during the run: it measured {before.mode}, and now {self.mode}")
         if self.ticks < before.ticks:
             raise Restarted("the gauge restarted during the run: its time went back")
         by_series = {
-            series: _carried(counted, before.by_series.get(series, {})) for series, counted in self.by_series.items()
+            series: _without_wraps(counted, before.by_series.get(series, {}))
+            for series, counted in self.by_series.items()
         }
-        return replace(self, common=_carried(self.common, before.common), by_series=by_series)
+        return replace(self, common=_without_wraps(self.common, before.common), by_series=by_series)
 
 
-def _carried(now: dict[str, int], before: dict[str, int]) -> dict[str, int]:
-    carried = {}
+def _without_wraps(now: dict[str, int], before: dict[str, int]) -> dict[str, int]:
+    unwrapped = {}
     for name, value in now.items():
         span = 1 << _COUNTER_BITS.get(name, 32)
-        grown = (value - before.get(name, 0)) % span
-        if grown >= span // 2:
+        growth = (value - before.get(name, 0)) % span
+        if growth >= span // 2:
             raise Restarted(f"the gauge restarted during the run: its counter {name} went back")
-        carried[name] = before.get(name, 0) + grown
-    return carried
+        unwrapped[name] = before.get(name, 0) + growth
+    return unwrapped
 
 
 def parse_counters(lines: list[str]) -> Counters:
-    """From the reply to ``stats``."""
+    """Parse the reply to ``stats``; raises Damaged."""
     first = pairs(lines[0]) if lines else {}
     if not {"state", "mode", "ticks"} <= first.keys():
         raise Damaged(f"{lines[:1]!r} are not counters")

@@ -11,9 +11,9 @@ from typing import IO
 
 from fastenough import __version__
 from fastenough.gauge.calibration import Calibration, SelfTest, usable_tick_ps
-from fastenough.gauge.fine import FINE_K, Fine
 from fastenough.gauge.line import GaugeLost
 from fastenough.gauge.protocol import Counters, Damaged, Identity, Refused, Restarted
+from fastenough.gauge.raw_samples import FINE_K, RawSamples
 from fastenough.gauge.session import Gauge, describe
 from fastenough.model import EMULATED, BadInput, FastenoughError, Outcome, Role, Series
 from fastenough.recording import End, Head, Histogram, Instant, RecordingWriter
@@ -21,18 +21,18 @@ from fastenough.recording.building import end_line, head_line, interval_line, in
 from fastenough.recording.head import Tool
 
 STREAMED_PERIOD_NS = 125_000
-"""8 kHz: above 10 kHz an Uno that sends raw samples drops edges which it would count without."""
+"""8 kHz: above 10 kHz an Uno that sends raw samples drops edges that it otherwise counts."""
 STREAMED_WAIT_NS = 175_000
-"""Mean wait of RESPONSE: the 5,700 samples a second that an Uno sends.  At 3 µs it drops a fifth of the answers."""
-_LEFT_OVER_S = 0.02
-_LOOK_S = 0.1
+"""Mean wait of RESPONSE for the 5,700 samples a second that an Uno sends.  At 3 µs it drops a fifth of the answers."""
+_STALE_FRAMES_S = 0.02
+_POLL_S = 0.1
 _QUIET_S = 0.05
 _CATCH_UP_S = 2.0
 
 
 @dataclass(frozen=True)
 class Response:
-    """Stimuli after waits drawn evenly between a minimum and a maximum; answers later than the time-out are lost."""
+    """Stimuli after uniformly distributed waits; answers after the time-out are lost."""
 
     min_ns: int
     max_ns: int
@@ -44,7 +44,7 @@ class Response:
         return "response"
 
     def streams(self, identity: Identity) -> bool:
-        """Answers that come while an AVR sends raw samples of others may be dropped; an RP2040 keeps up at any rate."""
+        """True if raw samples are sent: an AVR may drop answers while it sends them; an RP2040 keeps up at any rate."""
         keeps_up = identity.mcu == "rp2040" or self.min_ns + self.max_ns >= 2 * STREAMED_WAIT_NS
         return identity.k < FINE_K and keeps_up
 
@@ -85,14 +85,14 @@ class Periodic:
         return "periodic"
 
     def streams(self, identity: Identity) -> bool:
-        """Edges that come quicker than raw samples can be sent would be dropped for it.
+        """True if raw samples are sent: for shorter periods the gauge would drop edges.
 
-        A simulated gauge gets them so whatever the period: after a stall of its host they come in a burst.
+        A simulated gauge sends none: after a stall of its host, edges arrive in a burst.
         """
         return identity.k < FINE_K and self.period_ns >= STREAMED_PERIOD_NS and not identity.simulated
 
     def start(self, gauge: Gauge, tick_ps: float) -> None:
-        """The period is sent in measured ticks: an error of the period is an error of each sample."""
+        """Start with the period in measured ticks: an error of the period is an error of each sample."""
         gauge.start_periodic(
             _ticks(gauge, "period", self.period_ns, tick_ps), _ticks(gauge, "timeout", self.timeout_ns, tick_ps)
         )
@@ -116,7 +116,7 @@ class Periodic:
 
 
 def _ticks(gauge: Gauge, name: str, duration_ns: int, tick_ps: float) -> int:
-    """Whole ticks of a duration; raises BadInput for what the instrument's counters cannot hold."""
+    """A duration in whole ticks; raises BadInput if the instrument does not support it."""
     ticks = round(duration_ns * 1000 / tick_ps)
     limit = gauge.identity.longest_ticks if name in ("timeout", "period") else 1 << 30
     if ticks > limit:
@@ -127,7 +127,7 @@ def _ticks(gauge: Gauge, name: str, duration_ns: int, tick_ps: float) -> int:
 
 @dataclass(frozen=True)
 class RunHead:
-    """What the head says beyond what the instrument knows.  ``port``: what to call it, where its name is no other's."""
+    """The parts of the head that the instrument does not provide.  ``port`` overrides the name of the port."""
 
     run_id: str
     implementation: str
@@ -144,9 +144,9 @@ def _never() -> bool:
 class GaugeRun:
     """One run of the instrument.  ``begin()``, then ``wait()`` and ``poll()`` once an interval, then ``end()``.
 
-    What has been polled is in the recording at once, so that a run cut off at any point keeps its data.
-    When the instrument is lost, starts anew, stops by itself or does not come through, ``poll()`` raises a
-    FastenoughError; ``end()`` then writes an end that says so.
+    Each poll writes its data to the recording at once, so an interrupted run keeps its data.  If the instrument is
+    lost, restarts, stops by itself or sends damaged replies, ``poll()`` raises a FastenoughError; ``end()`` then writes
+    an end with the reason.
     """
 
     def __init__(
@@ -157,8 +157,8 @@ class GaugeRun:
         self._head = head
         self._writer = RecordingWriter(stream)
         self._interval_ns = interval_ns
-        self._fine = Fine(request.probe, gauge.identity.k) if request.streams(gauge.identity) else None
-        self._k = FINE_K if self._fine else gauge.identity.k
+        self._raw = RawSamples(request.probe, gauge.identity.k) if request.streams(gauge.identity) else None
+        self._k = FINE_K if self._raw else gauge.identity.k
         self._tick_ps = usable_tick_ps(head.calibration, gauge.identity)
         self._series = request.series(self._k, round(self._tick_ps))
         self._seq = 0
@@ -167,17 +167,17 @@ class GaugeRun:
         self._counted: dict[str, int] = {}
         self._since = Instant.now()
         self.counters: Counters | None = None
-        """What the instrument said last."""
-        self.ended: End | None = None
-        """The end, once it is written."""
+        """The latest counters of the instrument."""
+        self.end_record: End | None = None
+        """The end of the recording; None until it is written."""
 
     def begin(self) -> None:
         """Starts the instrument and writes the head; raises BadInput or Refused, with nothing written."""
-        self._gauge.stream(self._fine is not None)
-        for _ in self._gauge.frames(_LEFT_OVER_S):
+        self._gauge.stream(self._raw is not None)
+        for _ in self._gauge.frames(_STALE_FRAMES_S):
             pass
         self._request.start(self._gauge, self._tick_ps)
-        self._look()
+        self._read_counters()
         self._since = Instant.now()
         offset_ticks = max(self._head.self_test.maximum.values(), default=0) if self._head.self_test else None
         cost = {} if offset_ticks is None else {"gauge_offset_ns": offset_ticks * self._gauge.identity.tick_ps / 1000}
@@ -204,8 +204,8 @@ class GaugeRun:
     def _marks(self) -> frozenset[str]:
         return frozenset(self._head.marks) | ({EMULATED} if self._gauge.identity.simulated else set())
 
-    def _look(self) -> Counters:
-        """What the instrument has counted; raises Restarted when it has forgotten what it counted before."""
+    def _read_counters(self) -> Counters:
+        """The instrument's counters; raises Restarted if it restarted during the run."""
         now = self._gauge.counters()
         if now.mode != self._request.probe:
             raise Restarted(
@@ -215,45 +215,45 @@ class GaugeRun:
         self.counters = now if self.counters is None else now.after(self.counters)
         return self.counters
 
-    def wait(self, seconds: float, asked: Callable[[], bool] = _never) -> None:
-        """Lets time pass, until ``asked`` at the latest; raw samples that come meanwhile are taken in."""
+    def wait(self, seconds: float, stop_requested: Callable[[], bool] = _never) -> None:
+        """Wait, at most until ``stop_requested()``; stores the raw samples that arrive meanwhile."""
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0 and not asked():
-            if self._fine is None:
-                time.sleep(min(left, _LOOK_S))
+        while (left_s := end - time.monotonic()) > 0 and not stop_requested():
+            if self._raw is None:
+                time.sleep(min(left_s, _POLL_S))
             else:
-                self._fine.add(self._gauge.frames(min(left, _LOOK_S)))
+                self._raw.add(self._gauge.frames(min(left_s, _POLL_S)))
 
-    def _catch_up(self, fine: Fine, stored: int) -> None:
-        """Takes in raw samples until those have come that the histogram has counted, or nothing comes any more."""
+    def _catch_up(self, raw: RawSamples, stored: int) -> None:
+        """Store raw samples until all that the histogram has counted have arrived, or no more arrive."""
         limit = time.monotonic() + _CATCH_UP_S
-        while fine.seen < stored and time.monotonic() < limit:
-            with suppress(GaugeLost):  # the next command finds it gone
-                if fine.add(self._gauge.frames(_QUIET_S)):
+        while raw.sent < stored and time.monotonic() < limit:
+            with suppress(GaugeLost):  # the next command raises it again
+                if raw.add(self._gauge.frames(_QUIET_S)):
                     continue
             return
 
     def poll(self) -> None:
-        """Reads what has come since the last poll and writes it as one interval; it must be measuring still."""
+        """Write the samples since the last poll as one interval; raises GaugeLost if the gauge stopped measuring."""
         if self._read().idle:
             raise GaugeLost("the gauge stopped measuring by itself; samples since then are missing")
 
     def _read(self) -> Counters:
-        """What has come since the last time, as one interval.
+        """Write the samples since the last call as one interval.
 
-        The take comes last: once it has arrived, no fault may keep it from the recording.
+        The take is the last request: no later error may keep its data from the recording.
         """
-        counters = self._look()
+        counters = self._read_counters()
         try:
             histograms = self._gauge.take()
         except Refused:
-            self._look()
+            self._read_counters()
             raise
-        common = counters.common | {"replies_damaged": self._gauge.asked_again}
-        if self._fine is not None:
-            self._catch_up(self._fine, sum(part.total for part in [*self._totals.values(), *histograms.values()]))
-            histograms = {series: self._fine.histogram(series, coarse) for series, coarse in histograms.items()}
-            common |= {"samples_coarse": self._fine.coarse}
+        common = counters.common | {"replies_damaged": self._gauge.repeated_requests}
+        if self._raw is not None:
+            self._catch_up(self._raw, sum(part.total for part in [*self._totals.values(), *histograms.values()]))
+            histograms = {series: self._raw.histogram(series, coarse) for series, coarse in histograms.items()}
+            common |= {"samples_coarse": self._raw.coarse}
         counted = {name: value - self._counted.get(name, 0) for name, value in common.items()}
         self._counted = common
         end = Instant.now()
@@ -270,20 +270,20 @@ class GaugeRun:
         return counters
 
     def _drain(self) -> None:
-        """Reads the rest, once nothing is in flight; all that the instrument has stored must have come."""
-        self._gauge.rest()
+        """Stop the instrument and read the rest; raises Damaged unless all stored samples arrived."""
+        self._gauge.stop_and_wait()
         self._read()
         assert self.counters is not None
         for series, total in self._totals.items():
-            stored, came = self.counters.stored(series), total.total
-            if stored != came:
-                raise Damaged(f"the gauge has stored {stored} samples of series {series}, but {came} arrived")
+            stored, received = self.counters.stored(series), total.total
+            if stored != received:
+                raise Damaged(f"the gauge has stored {stored} samples of series {series}, but {received} arrived")
         unkept = sum(counted.get("unkept", 0) for counted in self.counters.by_series.values())
-        if self._fine is not None and self._fine.left > self._fine.coarse + unkept:
-            raise Damaged(f"{self._fine.left} raw samples arrived that the gauge's histogram does not contain")
+        if self._raw is not None and self._raw.uncounted > self._raw.coarse + unkept:
+            raise Damaged(f"{self._raw.uncounted} raw samples arrived that the gauge's histogram does not contain")
 
     def end(self, outcome: Outcome = Outcome.COMPLETED, reasons: Sequence[str] = ()) -> Outcome:
-        """Stops the instrument, reads the rest, writes the end; the outcome as written."""
+        """Stop the instrument, read the rest and write the end; returns the outcome written."""
         all_reasons = list(reasons)
         try:
             self._drain()
@@ -297,6 +297,6 @@ class GaugeRun:
             outcome = Outcome.FAILED
             all_reasons.append("no samples arrived; check the wiring and the board's program")
         series = {number: series_end(total, self._lost[number]) for number, total in self._totals.items()}
-        self.ended = End(outcome, tuple(all_reasons), Instant.now(), series, self._counted)
-        self._writer.line(end_line(self.ended))
+        self.end_record = End(outcome, tuple(all_reasons), Instant.now(), series, self._counted)
+        self._writer.line(end_line(self.end_record))
         return outcome

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The gauge, by its serial port: identify, calibrate, start, read, stop."""
+"""A session with a gauge on a serial port: identify, calibrate, start, read, stop."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from fastenough.gauge.calibration import (
     SelfTest,
     fit,
     from_pps,
+    head_entry,
     host_ppm,
     parse_self_test,
     require_possible,
 )
-from fastenough.gauge.calibration import described as known
 from fastenough.gauge.line import BAUD, GaugeLost, Line
 from fastenough.gauge.ports import find_port, serial_of
 from fastenough.gauge.protocol import (
@@ -28,7 +28,7 @@ from fastenough.gauge.protocol import (
     Damaged,
     Identity,
     Refused,
-    Running,
+    RunningCounts,
     parse_counters,
     parse_identity,
     parse_take,
@@ -41,20 +41,19 @@ from fastenough.recording import Histogram
 __all__ = ["Gauge", "GaugeLost", "describe"]
 
 _BOOT_S = 4.0
-"""Opening the port resets most boards, whose boot loader then waits for a while."""
-_REST_S = 80.0
-"""A gauge that is told to stop completes its cycle: the longest wait, and the longest time-out."""
+"""Opening the port resets most boards, and their boot loader waits for a while."""
+_STOP_S = 80.0
+"""A stopped gauge completes its cycle: the longest wait plus the longest time-out."""
 _PLUG_IN_S = 60.0
-_LOOK_S = 0.5
+_RETRY_S = 0.5
 _READINGS = 400
-"""Of the clock, in one calibration; round trips vary, and the quickest tell most."""
+"""Readings of the clock in one calibration; round trips vary, and the shortest are the most exact."""
 
 
 class Gauge:
-    """An instrument on a serial port (or pseudo-terminal), at rest; use it in a ``with`` statement.
+    """An instrument on a serial port (or pseudo-terminal); opening it stops it.  Use it in a ``with`` statement.
 
-    ``was_measuring``: it was still measuring when it was opened, and was stopped.  ``serial``: the adapter's number,
-    None without one.
+    ``was_measuring``: it was measuring when it was opened.  ``serial``: serial number of the adapter, None without one.
     """
 
     def __init__(self, port: str) -> None:
@@ -67,10 +66,10 @@ class Gauge:
         self._takes = 0
         try:
             self.identity = self._identify()
-            self._running = Running(self.identity.k)
+            self._running = RunningCounts(self.identity.k)
             self.was_measuring = not self.counters().idle
             self.stream(False)
-            self.rest()
+            self.stop_and_wait()
             self._line.frames()
         except BaseException:
             self._line.close()
@@ -87,10 +86,10 @@ class Gauge:
     def close(self) -> None:
         self._line.close()
 
-    def ready(self, patience_s: float = _PLUG_IN_S) -> None:
-        """Answers, or is opened anew once it has been plugged in again, whatever its port is called then.
+    def reconnect(self, patience_s: float = _PLUG_IN_S) -> None:
+        """Check that the gauge replies; else wait until it is plugged in again and open its port, whatever its name.
 
-        Raises GaugeLost when it does not come back in time, or when another one does.
+        Raises GaugeLost if it does not return in time, or if it is another gauge.
         """
         known = self.identity
         try:
@@ -109,30 +108,30 @@ class Gauge:
                         f"{self.port}: the gauge disappeared and did not return within {patience_s:g} s; "
                         f"plug it in again ({error})"
                     ) from error
-                time.sleep(_LOOK_S)
+                time.sleep(_RETRY_S)
         if (self.identity, serial_of(self.port)) != (known, self.serial):
             raise GaugeLost(f"{self.port}: a different gauge was plugged in; begin a new measurement with it")
 
     @property
-    def asked_again(self) -> int:
-        """How often a reply was damaged on its way."""
-        return self._line.asked_again
+    def repeated_requests(self) -> int:
+        """Number of damaged replies."""
+        return self._line.repeated_requests
 
     def _identify(self) -> Identity:
-        heard = False
+        replied = False
         limit = time.monotonic() + _BOOT_S
         while time.monotonic() < limit:
             try:
                 identity = parse_identity(self._line.exchange("id", 0.5, 0.5))
             except Damaged:
-                heard = True
-                self._line.hush(0.5)
+                replied = True
+                self._line.discard_input(0.5)
             except Refused as error:
-                heard = True
-                if not error.torn:
+                replied = True
+                if not error.command_damaged:
                     raise BadInput(f"{self.port}: the device is not a fastenough gauge: {error}") from error
             except GaugeLost:
-                heard = heard or self._line.spoken
+                replied = replied or self._line.has_partial_input
             else:
                 if identity.protocol != PROTOCOL:
                     raise BadInput(
@@ -140,20 +139,20 @@ class Gauge:
                         f"{identity.protocol}, this program {PROTOCOL}; run: fastenough gauge flash"
                     )
                 return identity
-        if heard:
+        if replied:
             raise BadInput(
                 f"{self.port}: the replies are unreadable at {BAUD} baud; if this is the gauge, "
                 "run: fastenough gauge flash"
             )
         raise BadInput(f"{self.port}: no reply; if this is the gauge's port, run: fastenough gauge flash")
 
-    def _tell(self, command: str) -> None:
-        self._line.ask(command, _nothing_more)
+    def _command(self, command: str) -> None:
+        self._line.request(command, _discard_lines)
 
     def _start(self, command: str) -> None:
-        """After a damaged reply it may be measuring already, so it is stopped before the command is repeated."""
-        self._line.ask(command, _nothing_more, fix=self.rest)
-        self._takes, self._running = 0, Running(self.identity.k)
+        """Start a measurement; after a damaged reply the gauge may be measuring, so it is stopped before a retry."""
+        self._line.request(command, _discard_lines, before_retry=self.stop_and_wait)
+        self._takes, self._running = 0, RunningCounts(self.identity.k)
 
     def start_response(self, min_ticks: int, max_ticks: int, timeout_ticks: int, seed: int | None = None) -> None:
         """Stimuli after random waits; raises Refused."""
@@ -165,50 +164,50 @@ class Gauge:
         self._start(f"periodic period={period_ticks} timeout={timeout_ticks}")
 
     def stop(self) -> None:
-        """Ends the measurement; a cycle begun is completed, so wait until ``counters().idle``, or use ``rest()``."""
-        self._tell("stop")
+        """End the measurement after the current cycle; to wait for that, use ``stop_and_wait()``."""
+        self._command("stop")
 
-    def rest(self) -> None:
-        """Ends the measurement and waits until nothing is in flight; raises GaugeLost when that takes too long."""
+    def stop_and_wait(self) -> None:
+        """End the measurement and wait until the gauge is idle; raises GaugeLost if that takes too long."""
         self.stop()
-        limit = time.monotonic() + _REST_S
+        limit = time.monotonic() + _STOP_S
         while not self.counters().idle:
             if time.monotonic() > limit:
                 raise GaugeLost(f"{self.port}: the gauge does not stop; unplug it and plug it in again")
             time.sleep(0.02)
 
     def counters(self) -> Counters:
-        return self._line.ask("stats", parse_counters)
+        return self._line.request("stats", parse_counters)
 
     def take(self) -> dict[int, Histogram]:
-        """The histograms since the last take; when this raises, nothing is lost, and the next take has it."""
-        self._takes, found = self._line.ask(f"take n={(self._takes + 1) % 256}", self._taken)
-        return found
+        """Histograms of the samples since the last take; if this raises, the next take includes them."""
+        self._takes, histograms = self._line.request(f"take n={(self._takes + 1) % 256}", self._parse_take)
+        return histograms
 
-    def _taken(self, lines: list[str]) -> tuple[int, dict[int, Histogram]]:
+    def _parse_take(self, lines: list[str]) -> tuple[int, dict[int, Histogram]]:
         take = parse_take(lines, self.identity)
         if take.number != (self._takes + 1) % 256:
             raise Damaged(f"take {take.number} came instead of {(self._takes + 1) % 256}")
-        return take.number, self._running.since(take)
+        return take.number, self._running.new_samples(take)
 
     def stream(self, on: bool) -> None:
-        """Raw samples too, from now on, or no more."""
-        self._tell(f"stream {'on' if on else 'off'}")
+        """Switch the stream of raw samples on or off."""
+        self._command(f"stream {'on' if on else 'off'}")
 
     def frames(self, seconds: float) -> Iterator[Frame]:
-        """Frames of raw samples as they come, for so long."""
+        """Frames of raw samples that arrive within this time."""
         limit = time.monotonic() + seconds
         while time.monotonic() < limit:
             yield from self._line.frames()
 
     def read_clock(self) -> Reading:
-        """Its ticks, and the host's clock before and after."""
+        """Read the gauge's ticks, with the host's clock before and after."""
         before_ns = time.monotonic_ns()
-        ticks = self._line.ask("time", parse_ticks)
+        ticks = self._line.request("time", parse_ticks)
         return Reading(ticks, before_ns, time.monotonic_ns())
 
     def calibrate(self, seconds: float) -> Calibration:
-        """Compares the clocks over so many seconds; nothing else is asked meanwhile.
+        """Compare the gauge's clock with the host's for this time, without other commands.
 
         Raises FastenoughError for a tick that the gauge's clock cannot have.
         """
@@ -223,30 +222,34 @@ class Gauge:
         return measured
 
     def calibrate_by_pps(self, seconds: float) -> Calibration:
-        """Compares the clock with pulses on the input, one a second, over so many seconds."""
+        """Compare the gauge's clock with a pulse per second on its input for this time."""
         second = round(1e12 / self.identity.tick_ps)
         self.start_periodic(second, self.identity.longest_ticks)
         time.sleep(seconds)
-        self.rest()
+        self.stop_and_wait()
         measured = from_pps(self.take()[0], second)
         require_possible(measured, self.identity)
         return measured
 
     def self_test(self) -> SelfTest:
-        """Needs a wire from output to input, and no board."""
-        return self._line.ask("selftest", parse_self_test)
+        """Run the self-test, which needs a wire from output to input instead of a board."""
+        return self._line.request("selftest", parse_self_test)
 
 
-def _nothing_more(lines: list[str]) -> None:
-    """Of a reply that is its end mark."""
+def _discard_lines(lines: list[str]) -> None:
+    """Parser of a reply without lines."""
 
 
 def describe(gauge: Gauge, calibration: Calibration | None, self_test: SelfTest | None) -> dict[str, object]:
-    """The instrument as a recording's head names it; null for what was not done."""
+    """The instrument's entry in the head of a recording; None for results that were not measured."""
     identity = gauge.identity
     described: dict[str, object] = {
         "name": f"fastenough gauge {identity.firmware} on {identity.mcu}",
         "port": gauge.port,
     }
     described |= asdict(identity)
-    return described | {"serial": gauge.serial, "calibration": known(calibration), "self_test": known(self_test)}
+    return described | {
+        "serial": gauge.serial,
+        "calibration": head_entry(calibration),
+        "self_test": head_entry(self_test),
+    }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Raw samples from the gauge: binary frames among the text.  The protocol is in docs/gauge.md."""
+"""Raw samples from the gauge: binary frames between the text (docs/gauge.md)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _MOST_FRAMES = 100_000
 _FRAME_HEAD = struct.Struct("<cH")
 
 
-def _unstuffed(block: bytes) -> bytes | None:
-    """The payload of a COBS block, None where it is none."""
+def _cobs_decode(block: bytes) -> bytes | None:
+    """The payload of a COBS block; None if it is invalid."""
     payload = bytearray()
     at = 0
     while at < len(block):
@@ -30,15 +30,15 @@ def _unstuffed(block: bytes) -> bytes | None:
 
 @dataclass(frozen=True)
 class Frame:
-    """Raw samples: the number of the first one (16 bits, wraps), then 32-bit values as they came."""
+    """Raw samples: the sequence number of the first (16 bits, wraps), and 32-bit values as sent."""
 
     sequence: int
     samples: tuple[int, ...]
 
 
 def parse_frame(block: bytes) -> Frame | None:
-    """A binary frame without its delimiters, None where the bytes are no whole frame."""
-    payload = _unstuffed(block)
+    """Parse a binary frame without its delimiters; None if it is invalid."""
+    payload = _cobs_decode(block)
     if payload is None or len(payload) < 9 or (len(payload) - 5) % 4 or payload[:1] != b"S":
         return None
     if crc16(payload[:-2]) != int.from_bytes(payload[-2:], "little"):
@@ -49,48 +49,48 @@ def parse_frame(block: bytes) -> Frame | None:
 
 @dataclass
 class Splitter:
-    """Tells text from binary frames in what comes over the line; falls into step again by itself."""
+    """Separates text and binary frames of the serial line; resynchronises after errors."""
 
     frames: list[Frame] = field(default_factory=list)
-    _held: bytearray | None = None
+    _block: bytearray | None = None
 
     @property
-    def torn(self) -> bool:
-        """Whether something has come that may yet turn out to be a frame, or text with a zero in it."""
-        return bool(self._held)
+    def pending(self) -> bool:
+        """True if bytes were received that may become a frame, or text with a zero byte."""
+        return bool(self._block)
 
     def text(self, data: bytes) -> bytes:
         """The text among the bytes; frames are appended to ``frames``."""
         text = bytearray()
         for byte in data:
-            if self._held is None:
+            if self._block is None:
                 if byte:
                     text.append(byte)
                 else:
-                    self._held = bytearray()
+                    self._block = bytearray()
             elif byte:
-                self._held.append(byte)
-                if len(self._held) > _LONGEST_FRAME:
-                    text += self._held
-                    self._held = None
+                self._block.append(byte)
+                if len(self._block) > _LONGEST_FRAME:
+                    text += self._block
+                    self._block = None
             else:
-                frame = parse_frame(bytes(self._held))
+                frame = parse_frame(bytes(self._block))
                 if frame:
                     if len(self.frames) == _MOST_FRAMES:
                         raise Damaged("more raw samples arrive than were requested")
                     self.frames.append(frame)
-                    self._held = None
+                    self._block = None
                 else:
-                    text += self._held
-                    self._held = bytearray()
+                    text += self._block
+                    self._block = bytearray()
         return bytes(text)
 
 
 def latencies(frame: Frame) -> list[tuple[int, int]]:
-    """Samples of RESPONSE as (series, ticks)."""
+    """The samples of RESPONSE as (series, ticks)."""
     return [(sample >> 31, sample & 0x7FFFFFFF) for sample in frame.samples]
 
 
 def deviations(frame: Frame) -> list[int]:
-    """Samples of PERIODIC as ticks off the period."""
+    """The samples of PERIODIC as deviations from the period in ticks."""
     return [sample - (1 << 32) if sample >> 31 else sample for sample in frame.samples]

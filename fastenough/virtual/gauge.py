@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The gauge of the virtual bench: its real firmware, simulated in real time, on the guest's pins.
 
-The messages on its pins' socket are defined in ``gauge/sim/pins.h``.
+The messages on its pins' socket are defined in ``gauge/sim/realtime.c``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fastenough.virtual.module import CHECKOUT
 from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE, Edge, Pins
 
 MICROCONTROLLER = "atmega328p"
-_SIMULATOR = "gauge/sim/gauge-paced"
+_SIMULATOR = "gauge/sim/gauge-realtime"
 _EXACT = "gauge/sim/gauge-exact"
 _FIRMWARE = f"gauge/avr/gauge-{MICROCONTROLLER}.elf"
 _COUNT_S = 20.0

@@ -2,17 +2,17 @@
 #include <avr/interrupt.h>
 #include <avr/sleep.h>
 
+#include "capture.h"
 #include "commands.h"
+#include "drivers.h"
 #include "gauge.h"
 #include "machine.h"
-#include "parts.h"
-#include "quick.h"
 
 #define STACK_PAINT 0xC5
 
-extern uint8_t _end; /* where the linker has put the last variable */
+extern uint8_t _end; /* of the linker: the end of the last variable */
 
-/* Runs before main(), on an empty stack: what is never overwritten was never used. */
+/* Runs before main(), on an empty stack.  Bytes that keep this pattern were never used. */
 static void __attribute__((naked, used, section(".init3"))) paint_stack(void)
 {
 	for (uint8_t *byte = &_end; byte <= (uint8_t *)RAMEND; byte++)
@@ -28,8 +28,8 @@ uint16_t machine_stack_free(void)
 	return (uint16_t)(byte - &_end);
 }
 
-/* A chip's reset clears these registers: only the simulator sets them.  The program uses them from here on. */
-static void look_for_simulator(void)
+/* A reset of the chip clears these registers; only the simulator sets them.  The program uses them after this call. */
+static void detect_simulator(void)
 {
 	if (GPIOR1 == 'S' && GPIOR2 == 'I')
 		GPIOR0 |= 1 << SIMULATED;
@@ -41,7 +41,7 @@ bool machine_is_simulated(void)
 }
 
 /* Wakes at each received byte and at each timer wrap. */
-static void rest(void)
+static void sleep_until_interrupt(void)
 {
 	sleep_enable();
 	sleep_cpu();
@@ -50,7 +50,7 @@ static void rest(void)
 
 int main(void)
 {
-	look_for_simulator();
+	detect_simulator();
 	gauge_begin();
 	timer_begin();
 	uart_begin();
@@ -59,7 +59,7 @@ int main(void)
 	for (;;) {
 		gauge_serve();
 		commands_serve();
-		if (gauge_is_idle() && machine_sent_all() && !gauge.line.length)
-			rest();
+		if (gauge_is_idle() && machine_send_done() && !gauge.line.length)
+			sleep_until_interrupt();
 	}
 }

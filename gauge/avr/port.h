@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What differs between the microcontrollers: which 16-bit timer, which pins, which serial port. */
+/* The differences between the microcontrollers: the 16-bit timer, the pins, the serial port.  Registers are named as in
+ * the datasheets, without the number of the timer or serial port. */
 #ifndef GAUGE_PORT_H
 #define GAUGE_PORT_H
 
@@ -18,7 +19,7 @@
 #define IN_PIN PINB
 #define IN_BIT 0
 
-#elif defined(__AVR_ATmega2560__) /* Mega 2560: output D46, input D48; Timer 1's input is not on its header */
+#elif defined(__AVR_ATmega2560__) /* Mega 2560: output D46, input D48; the input of Timer 1 is not on the header */
 #define TIMER(name) TIMER_5_##name
 #define UART(name) UART_0_##name
 #define RX_VECTOR USART0_RX_vect
@@ -45,60 +46,67 @@
 #define IN_BIT 4
 
 #else
-#error "this microcontroller is not known; add its timer, pins and serial port here"
+#error "unknown microcontroller: add its timer, pins and serial port here"
 #endif
 
-#define TIMER_1_COUNT TCNT1
-#define TIMER_1_CAPTURE ICR1
-#define TIMER_1_COMPARE_A OCR1A
-#define TIMER_1_COMPARE_B OCR1B
-#define TIMER_1_CONTROL_A TCCR1A
-#define TIMER_1_CONTROL_B TCCR1B
-#define TIMER_1_CONTROL_C TCCR1C
-#define TIMER_1_FLAGS TIFR1
-#define TIMER_1_MASK TIMSK1
-#define TIMER_1_OVERFLOW_VECTOR TIMER1_OVF_vect
-#define TIMER_1_CAPTURE_VECTOR TIMER1_CAPT_vect
-#define TIMER_1_COMPARE_B_VECTOR TIMER1_COMPB_vect
+#define TIMER_1_TCNT TCNT1
+#define TIMER_1_ICR ICR1
+#define TIMER_1_OCRA OCR1A
+#define TIMER_1_OCRB OCR1B
+#define TIMER_1_TCCRA TCCR1A
+#define TIMER_1_TCCRB TCCR1B
+#define TIMER_1_TCCRC TCCR1C
+#define TIMER_1_TIFR TIFR1
+#define TIMER_1_TIMSK TIMSK1
+#define TIMER_1_OVF_VECTOR TIMER1_OVF_vect
+#define TIMER_1_CAPT_VECTOR TIMER1_CAPT_vect
+#define TIMER_1_COMPB_VECTOR TIMER1_COMPB_vect
 
-#define TIMER_5_COUNT TCNT5
-#define TIMER_5_CAPTURE ICR5
-#define TIMER_5_COMPARE_A OCR5A
-#define TIMER_5_COMPARE_B OCR5B
-#define TIMER_5_CONTROL_A TCCR5A
-#define TIMER_5_CONTROL_B TCCR5B
-#define TIMER_5_CONTROL_C TCCR5C
-#define TIMER_5_FLAGS TIFR5
-#define TIMER_5_MASK TIMSK5
-#define TIMER_5_OVERFLOW_VECTOR TIMER5_OVF_vect
-#define TIMER_5_CAPTURE_VECTOR TIMER5_CAPT_vect
-#define TIMER_5_COMPARE_B_VECTOR TIMER5_COMPB_vect
+#define TIMER_5_TCNT TCNT5
+#define TIMER_5_ICR ICR5
+#define TIMER_5_OCRA OCR5A
+#define TIMER_5_OCRB OCR5B
+#define TIMER_5_TCCRA TCCR5A
+#define TIMER_5_TCCRB TCCR5B
+#define TIMER_5_TCCRC TCCR5C
+#define TIMER_5_TIFR TIFR5
+#define TIMER_5_TIMSK TIMSK5
+#define TIMER_5_OVF_VECTOR TIMER5_OVF_vect
+#define TIMER_5_CAPT_VECTOR TIMER5_CAPT_vect
+#define TIMER_5_COMPB_VECTOR TIMER5_COMPB_vect
 
-#define UART_0_DATA UDR0
-#define UART_0_STATUS UCSR0A
-#define UART_0_CONTROL UCSR0B
-#define UART_0_FORMAT UCSR0C
-#define UART_0_RATE UBRR0
-#define UART_1_DATA UDR1
-#define UART_1_STATUS UCSR1A
-#define UART_1_CONTROL UCSR1B
-#define UART_1_FORMAT UCSR1C
-#define UART_1_RATE UBRR1
+#define UART_0_UDR UDR0
+#define UART_0_UCSRA UCSR0A
+#define UART_0_UCSRB UCSR0B
+#define UART_0_UCSRC UCSR0C
+#define UART_0_UBRR UBRR0
+#define UART_1_UDR UDR1
+#define UART_1_UCSRA UCSR1A
+#define UART_1_UCSRB UCSR1B
+#define UART_1_UCSRC UCSR1C
+#define UART_1_UBRR UBRR1
 
-/* These bits lie alike in all 16-bit timers and serial ports of the family. */
-#define CONTROL_A_SET ((1 << 7) | (1 << 6)) /* output A is set on match */
-#define CONTROL_A_CLEAR (1 << 7)
-#define CONTROL_B_CLOCK (1 << 0)            /* undivided: a tick is a cycle */
-#define CONTROL_B_RISING (1 << 6)           /* capture rising edges */
-#define CONTROL_C_FORCE_A (1 << 7)
-#define FLAG_OVERFLOW (1 << 0)
-#define FLAG_COMPARE_B (1 << 2)
-#define FLAG_CAPTURE (1 << 5)
-#define STATUS_DOUBLE (1 << 1)
-#define CONTROL_SEND (1 << 3)
-#define CONTROL_RECEIVE (1 << 4)
-#define CONTROL_WHEN_EMPTY (1 << 5)
-#define CONTROL_WHEN_RECEIVED (1 << 7)
-#define FORMAT_8N1 ((1 << 2) | (1 << 1))
+/* Bits that are in the same place in all 16-bit timers and serial ports of the family, named as in the datasheets. */
+#define COMnA1 (1 << 7) /* with COMnA0: output A is set on a match; alone: it is cleared */
+#define COMnA0 (1 << 6)
+#define CSn0 (1 << 0)  /* undivided clock: one tick is one cycle */
+#define ICESn (1 << 6) /* capture rising edges */
+#define FOCnA (1 << 7)
+#define TOVn (1 << 0)
+#define OCFnB (1 << 2)
+#define ICFn (1 << 5)
+#define TOIEn (1 << 0)
+#define OCIEnB (1 << 2)
+#define ICIEn (1 << 5)
+#define U2Xn (1 << 1)
+#define TXENn (1 << 3)
+#define RXENn (1 << 4)
+#define UDRIEn (1 << 5)
+#define RXCIEn (1 << 7)
+#define UCSZn1 (1 << 2)
+#define UCSZn0 (1 << 1)
+
+#define SET_OUTPUT_ON_MATCH (COMnA1 | COMnA0)
+#define CLEAR_OUTPUT_ON_MATCH COMnA1
 
 #endif

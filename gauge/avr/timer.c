@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Edges by hardware: the output changes on a compare match, the input is time-stamped by the
- * capture unit, both exact to the cycle whatever the program is doing.
+ * Edges by hardware: the output changes on a compare match, and the capture unit time-stamps the input.  Both are exact to
+ * the cycle, whatever the program does.
  */
 #include <avr/interrupt.h>
 
+#include "capture.h"
+#include "drivers.h"
 #include "gauge.h"
 #include "machine.h"
-#include "parts.h"
 #include "port.h"
-#include "quick.h"
 
-/* A compare can be armed this far ahead: the sign of a 16-bit difference must tell before from after. */
-#define NEAR 30000
-/* Stimuli farther off than that are armed this long before their time. */
-#define EARLY 4096
-/* The least distance at which arming succeeds; what is nearer is sent late, and counted. */
-#define LEAD 112
-/* A read of the counter may be this old by the time it is compared. */
-#define DOUBT 4
-/* The shortest wait that an answer can arm by itself. */
-#define QUICKEST 48
+/* A compare can be armed at most this far ahead: the sign of a 16-bit difference separates past from future. */
+#define MAX_LEAD 30000
+/* A stimulus that is farther ahead is armed this long before its time. */
+#define ARM_LEAD 4096
+/* A compare can be armed at least this far ahead; an earlier stimulus is sent late, and counted. */
+#define MIN_LEAD 112
+/* Maximum age of a reading of the counter when it is compared. */
+#define READ_AGE 4
+/* The shortest wait for a prepared stimulus. */
+#define SHORTEST_PREPARED_WAIT 48
 
 static uint32_t wraps;
 
-/* From an answer to the next stimulus where that is prepared, less the tick from a match to the output's change. */
-uint16_t quick_wait;
+/* Ticks from an answer to its prepared stimulus, less one: the output changes one tick after a match. */
+uint16_t prepared_wait;
 
-/* What the capture interrupt calls is part of it: a call would make it save every register. */
-#define PART_OF_INTERRUPT static inline __attribute__((always_inline))
+/* Functions of an interrupt are inlined: with a call it would save every register. */
+#define ISR_INLINE static inline __attribute__((always_inline))
 
-/* A tick of 32 bits in the halves it is read in: shifted together they would take twice the registers. */
+/* A 32-bit tick and its halves: shifting the halves together would take twice the registers. */
 union tick {
 	uint32_t whole;
 	struct {
@@ -38,19 +38,19 @@ union tick {
 	};
 };
 
-/* The 32-bit tick of a 16-bit reading not older than half a wrap. */
-PART_OF_INTERRUPT uint32_t extend(uint16_t reading)
+/* Extends a 16-bit reading, at most half a wrap old, to 32 bits. */
+ISR_INLINE uint32_t extend(uint16_t reading)
 {
 	union tick tick = { .low = reading, .high = (uint16_t)wraps };
 
-	if (TIMER(FLAGS) & FLAG_OVERFLOW && reading < 0x8000)
+	if (TIMER(TIFR) & TOVn && reading < 0x8000)
 		tick.high++;
 	return tick.whole;
 }
 
 uint32_t machine_now(void)
 {
-	return extend(TIMER(COUNT));
+	return extend(TIMER(TCNT));
 }
 
 uint64_t machine_ticks(void)
@@ -59,9 +59,9 @@ uint64_t machine_ticks(void)
 	uint16_t low;
 
 	machine_lock();
-	low = TIMER(COUNT);
+	low = TIMER(TCNT);
 	high = wraps;
-	if (TIMER(FLAGS) & FLAG_OVERFLOW && low < 0x8000)
+	if (TIMER(TIFR) & TOVn && low < 0x8000)
 		high++;
 	machine_unlock();
 	return ((uint64_t)high << 16) | low;
@@ -77,197 +77,197 @@ void machine_unlock(void)
 	sei();
 }
 
-PART_OF_INTERRUPT bool output_is_high(void)
+ISR_INLINE bool output_is_high(void)
 {
 	return OUT_PIN & (1 << OUT_BIT);
 }
 
-PART_OF_INTERRUPT void set_on_match(bool high)
+ISR_INLINE void set_on_match(bool high)
 {
-	TIMER(CONTROL_A) = high ? CONTROL_A_SET : CONTROL_A_CLEAR;
+	TIMER(TCCRA) = high ? SET_OUTPUT_ON_MATCH : CLEAR_OUTPUT_ON_MATCH;
 }
 
-/* Edges captured up to now are not meant. */
-PART_OF_INTERRUPT void listen(bool rising)
+/* Captures edges of one direction from now on; earlier captures are discarded. */
+ISR_INLINE void listen(bool rising)
 {
-	TIMER(CONTROL_B) = rising ? CONTROL_B_CLOCK | CONTROL_B_RISING : CONTROL_B_CLOCK;
-	TIMER(FLAGS) = FLAG_CAPTURE;
-	TIMER(MASK) |= FLAG_CAPTURE;
+	TIMER(TCCRB) = rising ? CSn0 | ICESn : CSn0;
+	TIMER(TIFR) = ICFn;
+	TIMER(TIMSK) |= ICIEn;
 }
 
-PART_OF_INTERRUPT void stop_listening(void)
+ISR_INLINE void stop_listening(void)
 {
-	TIMER(MASK) &= ~FLAG_CAPTURE;
+	TIMER(TIMSK) &= ~ICIEn;
 }
 
-/* Whether the armed stimulus is still to come or has come.  A match that was missed would come 65,536 ticks later and
- * nobody would know. */
-PART_OF_INTERRUPT bool comes(uint32_t stimulus, uint8_t level)
+/* True if the armed stimulus is in the future or was sent.  Otherwise its match was missed, and would occur 65,536 ticks
+ * late. */
+ISR_INLINE bool match_is_valid(uint32_t stimulus, uint8_t level)
 {
-	if ((int16_t)((uint16_t)stimulus - TIMER(COUNT)) > DOUBT)
+	if ((int16_t)((uint16_t)stimulus - TIMER(TCNT)) > READ_AGE)
 		return true;
-	__builtin_avr_delay_cycles(2 * DOUBT);
+	__builtin_avr_delay_cycles(2 * READ_AGE);
 	return output_is_high() == level;
 }
 
-/* Arms the compare for a stimulus that is near; one that would be missed is moved.  The tick it comes at. */
-PART_OF_INTERRUPT uint32_t armed(uint32_t stimulus, uint8_t level)
+/* Arms the compare for a stimulus within MAX_LEAD, moved if its match would be missed; returns its tick. */
+ISR_INLINE uint32_t arm_compare(uint32_t stimulus, uint8_t level)
 {
 	for (;;) {
-		TIMER(COMPARE_A) = (uint16_t)stimulus - 1;
+		TIMER(OCRA) = (uint16_t)stimulus - 1;
 		set_on_match(level);
-		if (comes(stimulus, level))
+		if (match_is_valid(stimulus, level))
 			return stimulus;
-		stimulus = extend(TIMER(COUNT)) + LEAD;
+		stimulus = extend(TIMER(TCNT)) + MIN_LEAD;
 	}
 }
 
-/* Arms the compare for gauge.response.stimulus, which is less than NEAR away. */
-PART_OF_INTERRUPT void arm(uint32_t now)
+/* Arms gauge.response.stimulus, which is less than MAX_LEAD ahead. */
+ISR_INLINE void arm_stimulus(uint32_t now)
 {
 	uint32_t stimulus = gauge.response.stimulus;
 
-	if ((int32_t)(stimulus - now) < LEAD) {
-		stimulus = now + LEAD;
+	if ((int32_t)(stimulus - now) < MIN_LEAD) {
+		stimulus = now + MIN_LEAD;
 		gauge.response.late++;
 	}
-	gauge.response.stimulus = armed(stimulus, gauge.response.level);
+	gauge.response.stimulus = arm_compare(stimulus, gauge.response.level);
 }
 
-/* Matching an old level is harmless: the output has it already.  The answer may come at once, so
- * the input is listened to before the compare is armed. */
-PART_OF_INTERRUPT void schedule(uint32_t now)
+/* A match with the previous level is harmless, because the output already has it.  The answer may arrive at once, so capture
+ * starts before the compare is armed. */
+ISR_INLINE void schedule(uint32_t now)
 {
 	uint32_t ahead = gauge.response.stimulus - now;
 
-	if ((int32_t)ahead < NEAR) {
-		if (!gauge.queue.shut)
+	if ((int32_t)ahead < MAX_LEAD) {
+		if (!gauge.queue.closed)
 			listen(gauge.response.level);
-		arm(now);
+		arm_stimulus(now);
 		return;
 	}
-	TIMER(COMPARE_B) = (uint16_t)gauge.response.stimulus - EARLY;
-	TIMER(FLAGS) = FLAG_COMPARE_B;
-	TIMER(MASK) = FLAG_OVERFLOW | FLAG_COMPARE_B;
+	TIMER(OCRB) = (uint16_t)gauge.response.stimulus - ARM_LEAD;
+	TIMER(TIFR) = OCFnB;
+	TIMER(TIMSK) = TOIEn | OCIEnB;
 }
 
-void machine_send(void)
+void machine_schedule_stimulus(void)
 {
 	schedule(machine_now());
 }
 
-ISR(TIMER(COMPARE_B_VECTOR))
+ISR(TIMER(COMPB_VECTOR))
 {
 	uint32_t now = machine_now();
 
-	if ((int32_t)(gauge.response.stimulus - now) >= NEAR)
+	if ((int32_t)(gauge.response.stimulus - now) >= MAX_LEAD)
 		return;
-	TIMER(MASK) &= ~FLAG_COMPARE_B;
+	TIMER(TIMSK) &= ~OCIEnB;
 	schedule(now);
 }
 
-ISR(TIMER(OVERFLOW_VECTOR))
+ISR(TIMER(OVF_VECTOR))
 {
 	wraps++;
 }
 
-PART_OF_INTERRUPT void take_answer(uint32_t when)
+ISR_INLINE void handle_response(uint32_t when)
 {
-	if (!gauge_take_answer(when))
+	if (!gauge_handle_response(when))
 		return;
 	if (response_next(&gauge.response))
-		schedule(extend(TIMER(COUNT)));
+		schedule(extend(TIMER(TCNT)));
 	else
 		stop_listening();
 }
 
-/* The tick of the edge captured; the last one that was granted is the last for now. */
-PART_OF_INTERRUPT uint32_t take_edge(void)
+/* The tick of the captured edge; stops the capture when the credit is used up. */
+ISR_INLINE uint32_t read_capture(void)
 {
-	uint32_t when = extend(TIMER(CAPTURE));
+	uint32_t when = extend(TIMER(ICR));
 
-	if (!queue_spend(&gauge.queue))
+	if (!queue_use_credit(&gauge.queue))
 		stop_listening();
 	return when;
 }
 
 void __attribute__((signal, used)) __vector_response(void)
 {
-	take_answer(take_edge());
+	handle_response(read_capture());
 }
 
 void __attribute__((signal, used)) __vector_periodic(void)
 {
-	queue_push(&gauge.queue, take_edge());
+	queue_push(&gauge.queue, read_capture());
 }
 
-/* The stimulus is armed already, quick_wait after the edge.  An edge that was no answer has armed it too, where it came in
- * the moment between the stimulus before and the question whether that is out: the sample is cut, as in a storm. */
-void __attribute__((signal, used)) __vector_quick(void)
+/* The stimulus is already armed, prepared_wait after the edge.  A spurious edge arms it too, if it comes just before capture.S
+ * tests whether the previous stimulus was sent; its sample is cut, as in a storm. */
+void __attribute__((signal, used)) __vector_prepared(void)
 {
 	uint8_t level = gauge.response.level;
-	uint32_t when = extend(TIMER(COMPARE_A) - quick_wait);
+	uint32_t when = extend(TIMER(OCRA) - prepared_wait);
 	uint32_t planned;
 
-	GPIOR0 &= ~(1 << MEANT_QUICK);
-	queue_spend(&gauge.queue);
-	if (!gauge_take_answer(when)) {
+	GPIOR0 &= ~(1 << STIMULUS_PREPARED);
+	queue_use_credit(&gauge.queue);
+	if (!gauge_handle_response(when)) {
 		stop_listening();
-		gauge.queue.shut = true;
+		gauge.queue.closed = true;
 		return;
 	}
-	planned = when + quick_wait + 1;
-	response_go(&gauge.response);
-	if (!comes(planned, !level))
-		planned = armed(extend(TIMER(COUNT)) + LEAD, !level);
+	planned = when + prepared_wait + 1;
+	response_schedule(&gauge.response);
+	if (!match_is_valid(planned, !level))
+		planned = arm_compare(extend(TIMER(TCNT)) + MIN_LEAD, !level);
 	if (planned != gauge.response.stimulus)
 		gauge.response.late++;
 	gauge.response.stimulus = planned;
 }
 
-bool machine_prepared(void)
+bool machine_is_prepared(void)
 {
-	return GPIOR0 & 1 << MEANT_QUICK;
+	return GPIOR0 & 1 << STIMULUS_PREPARED;
 }
 
-/* A wait that is too short even for that is late, but no later than it must be. */
-void machine_prepare(void)
+/* A shorter wait than SHORTEST_PREPARED_WAIT is late, by as little as possible. */
+void machine_prepare_stimulus(void)
 {
 	uint32_t wait = gauge.response.wait;
 
-	if (wait >= NEAR || gauge.queue.grant < 2)
+	if (wait >= MAX_LEAD || gauge.queue.credit < 2)
 		return;
-	quick_wait = wait < QUICKEST ? QUICKEST - 1 : (uint16_t)wait - 1;
+	prepared_wait = wait < SHORTEST_PREPARED_WAIT ? SHORTEST_PREPARED_WAIT - 1 : (uint16_t)wait - 1;
 	if (gauge.response.level)
-		GPIOR0 |= 1 << IN_FLIGHT_RISES;
+		GPIOR0 |= 1 << STIMULUS_RISING;
 	else
-		GPIOR0 &= ~(1 << IN_FLIGHT_RISES);
-	GPIOR0 |= 1 << MEANT_QUICK;
+		GPIOR0 &= ~(1 << STIMULUS_RISING);
+	GPIOR0 |= 1 << STIMULUS_PREPARED;
 }
 
 void machine_drive(bool high)
 {
-	machine_deaf();
-	GPIOR0 &= ~(1 << MEANT_PERIODIC | 1 << MEANT_QUICK);
-	TIMER(MASK) = FLAG_OVERFLOW;
-	TIMER(CONTROL_B) = CONTROL_B_CLOCK;
+	machine_stop_capture();
+	GPIOR0 &= ~(1 << MODE_PERIODIC | 1 << STIMULUS_PREPARED);
+	TIMER(TIMSK) = TOIEn;
+	TIMER(TCCRB) = CSn0;
 	set_on_match(high);
-	TIMER(CONTROL_C) = CONTROL_C_FORCE_A;
-	TIMER(FLAGS) = FLAG_CAPTURE;
+	TIMER(TCCRC) = FOCnA;
+	TIMER(TIFR) = ICFn;
 }
 
 void machine_listen_periodic(void)
 {
-	GPIOR0 |= 1 << MEANT_PERIODIC;
+	GPIOR0 |= 1 << MODE_PERIODIC;
 	listen(false);
 }
 
-void machine_deaf(void)
+void machine_stop_capture(void)
 {
 	stop_listening();
 }
 
-void machine_reopen(void)
+void machine_resume_capture(void)
 {
 	if (gauge.mode == GAUGE_PERIODIC && gauge.periodic.running)
 		listen(false);
@@ -278,24 +278,24 @@ bool machine_input(void)
 	return IN_PIN & (1 << IN_BIT);
 }
 
-bool machine_captured(void)
+bool machine_capture_pending(void)
 {
-	return TIMER(FLAGS) & FLAG_CAPTURE;
+	return TIMER(TIFR) & ICFn;
 }
 
-void machine_forget_capture(void)
+void machine_clear_capture(void)
 {
-	TIMER(FLAGS) = FLAG_CAPTURE;
+	TIMER(TIFR) = ICFn;
 }
 
-/* Output high before it becomes an output; pull-up on the input, so that a loose wire is quiet. */
+/* The output is set high before it is enabled; the input has a pull-up, so that a loose wire causes no edges. */
 void timer_begin(void)
 {
 	OUT_PORT |= 1 << OUT_BIT;
 	OUT_DDR |= 1 << OUT_BIT;
 	IN_PORT |= 1 << IN_BIT;
 	set_on_match(true);
-	TIMER(CONTROL_C) = CONTROL_C_FORCE_A;
-	TIMER(CONTROL_B) = CONTROL_B_CLOCK;
-	TIMER(MASK) = FLAG_OVERFLOW;
+	TIMER(TCCRC) = FOCnA;
+	TIMER(TCCRB) = CSn0;
+	TIMER(TIMSK) = TOIEn;
 }

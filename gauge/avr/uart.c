@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The serial line: 500,000 baud, which 16 MHz divides exactly (115,200 would be 2.1 % off) and every
- * serial driver knows.  A ring each way, so that neither a reply holds a measurement up nor a
- * measurement loses a command.
+ * The serial line: 500,000 baud, which 16 MHz divides exactly (115,200 would be 2.1 % off) and every serial driver supports.
+ * A ring buffer for each direction: a reply does not delay a measurement, and a measurement does not lose a command.
  */
 #include <avr/interrupt.h>
 
+#include "drivers.h"
 #include "machine.h"
-#include "parts.h"
 #include "port.h"
 
 #define SEND_SIZE 32 /* powers of two */
@@ -22,17 +21,17 @@ ISR(EMPTY_VECTOR)
 	uint8_t tail = send_tail;
 
 	if (send_head == tail) {
-		UART(CONTROL) &= ~CONTROL_WHEN_EMPTY;
+		UART(UCSRB) &= ~UDRIEn;
 		return;
 	}
-	UART(DATA) = send[tail];
+	UART(UDR) = send[tail];
 	send_tail = (tail + 1) & (SEND_SIZE - 1);
 }
 
 ISR(RX_VECTOR)
 {
 	uint8_t head = receive_head, next = (head + 1) & (RECEIVE_SIZE - 1);
-	uint8_t byte = UART(DATA);
+	uint8_t byte = UART(UDR);
 
 	if (next == receive_tail) {
 		dropped++;
@@ -42,12 +41,12 @@ ISR(RX_VECTOR)
 	receive_head = next;
 }
 
-uint8_t machine_room(void)
+uint8_t machine_send_space(void)
 {
 	return (send_tail - send_head - 1) & (SEND_SIZE - 1);
 }
 
-bool machine_sent_all(void)
+bool machine_send_done(void)
 {
 	return send_tail == send_head;
 }
@@ -58,7 +57,7 @@ void machine_put(uint8_t byte)
 
 	send[head] = byte;
 	send_head = (head + 1) & (SEND_SIZE - 1);
-	UART(CONTROL) |= CONTROL_WHEN_EMPTY;
+	UART(UCSRB) |= UDRIEn;
 }
 
 bool machine_get(uint8_t *byte)
@@ -84,8 +83,8 @@ uint16_t machine_bytes_dropped(void)
 
 void uart_begin(void)
 {
-	UART(STATUS) = STATUS_DOUBLE;
-	UART(RATE) = CLOCK_HZ / 8 / SERIAL_BAUD - 1;
-	UART(FORMAT) = FORMAT_8N1;
-	UART(CONTROL) = CONTROL_SEND | CONTROL_RECEIVE | CONTROL_WHEN_RECEIVED;
+	UART(UCSRA) = U2Xn;
+	UART(UBRR) = CLOCK_HZ / 8 / SERIAL_BAUD - 1;
+	UART(UCSRC) = UCSZn1 | UCSZn0;
+	UART(UCSRB) = TXENn | RXENn | RXCIEn;
 }

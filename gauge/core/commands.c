@@ -109,7 +109,7 @@ static void stream_off(struct reply *reply, const char *text)
 	reply_ok(reply);
 }
 
-/* With a wire from output to input the latency is the instrument's own, and must not vary. */
+/* With a wire from output to input, the latency is that of the instrument, and must be constant. */
 static void test_self(struct reply *reply, const char *text)
 {
 	bool steady = true;
@@ -124,7 +124,7 @@ static void test_self(struct reply *reply, const char *text)
 		const struct histogram_stats *stats = &gauge.histogram.current[series];
 
 		steady = steady && stats->count == SELFTEST_CYCLES && stats->max - stats->min <= 1;
-		show_series(reply, series);
+		report_series(reply, series);
 	}
 	reply_text(reply, steady ? TEXT("selftest=pass") : TEXT("selftest=fail"));
 	reply_key(reply, TEXT("cycles"), SELFTEST_CYCLES);
@@ -141,18 +141,18 @@ struct command {
 };
 
 static const struct command COMMANDS[] TEXT_CONST = {
-	{ "help", "this list", help },
-	{ "id", "who this is; all times are in ticks of tick_ps", identify },
+	{ "help", "list the commands", help },
+	{ "id", "identify this gauge; all times are in ticks of tick_ps", identify },
 	{ "time", "ticks since power-up", report_ticks },
 	{ "response", "[min=] [max=] [timeout=] [count=] [seed=]: stimuli after random waits", respond },
 	{ "periodic", "period= [timeout=]: deviations from the period of falling edges", watch_period },
-	{ "stop", "end the measurement, completing the cycle begun", stop },
-	{ "stats", "what was counted", show_counters },
-	{ "hist", "rows 'b series bucket count', then exact statistics since the last take", show_histogram },
-	{ "take", "[n=]: the same, and statistics begin anew once the next n is asked for", take_histogram },
-	{ "stream on", "send each sample in binary frames too", stream_on },
+	{ "stop", "end the measurement after the current cycle", stop },
+	{ "stats", "state and counters", report_counters },
+	{ "hist", "rows 'b series bucket count', then exact statistics since the last take", report_histogram },
+	{ "take", "[n=]: as hist; the next n acknowledges this take and resets the statistics", take_histogram },
+	{ "stream on", "also send each sample, in binary frames", stream_on },
 	{ "stream off", "", stream_off },
-	{ "selftest", "the instrument's own latency; wire output to input", test_self },
+	{ "selftest", "latency of the instrument itself; wire output to input", test_self },
 };
 
 #define COMMAND_COUNT (sizeof(COMMANDS) / sizeof(COMMANDS[0]))

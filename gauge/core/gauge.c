@@ -14,7 +14,7 @@ void gauge_begin(void)
 	queue_clear(&gauge.queue);
 }
 
-/* Whatever went on ends here; the mode to come is set last, when its state is whole. */
+/* Ends any measurement.  The caller sets the new mode last, when its state is complete. */
 static void reset(void)
 {
 	machine_lock();
@@ -24,7 +24,7 @@ static void reset(void)
 	machine_unlock();
 	histogram_clear(&gauge.histogram);
 	stream_begin(&gauge.stream, gauge.stream.on);
-	gauge.unkept[0] = gauge.unkept[1] = 0;
+	gauge.not_stored[0] = gauge.not_stored[1] = 0;
 }
 
 void gauge_start_response(uint32_t min_wait, uint32_t span, uint32_t timeout, uint32_t count)
@@ -58,7 +58,7 @@ void gauge_stop(void)
 	if (gauge.mode == GAUGE_RESPONSE) {
 		gauge.response.stopping = true;
 	} else if (gauge.mode == GAUGE_PERIODIC) {
-		machine_deaf();
+		machine_stop_capture();
 		gauge.periodic.running = false;
 	}
 	machine_unlock();
@@ -71,89 +71,89 @@ bool gauge_is_idle(void)
 	return gauge.mode == GAUGE_NONE || (!gauge.periodic.running && queue_is_empty(&gauge.queue));
 }
 
-static void keep(uint8_t series, uint8_t half, uint32_t magnitude, bool negative, uint32_t raw)
+static void store_sample(uint8_t series, uint8_t half, uint32_t magnitude, bool negative, uint32_t raw)
 {
 	if (!histogram_add(&gauge.histogram, series, half, magnitude, negative))
-		gauge.unkept[series]++;
+		gauge.not_stored[series]++;
 	if (gauge.stream.on)
 		stream_add(&gauge.stream, raw);
 }
 
-static void keep_latency(uint32_t sample)
+static void store_latency(uint32_t sample)
 {
 	uint8_t level = (sample & SAMPLE_RISING) != 0;
 
-	keep(level, level, sample & ~SAMPLE_RISING, false, sample);
+	store_sample(level, level, sample & ~SAMPLE_RISING, false, sample);
 }
 
-static void keep_edge(uint32_t when)
+static void store_deviation(uint32_t when)
 {
 	int32_t deviation;
 
 	if (!periodic_edge(&gauge.periodic, when, &deviation))
 		return;
-	keep(0, deviation < 0, deviation < 0 ? 0 - (uint32_t)deviation : (uint32_t)deviation, deviation < 0,
-	     (uint32_t)deviation);
+	store_sample(0, deviation < 0, deviation < 0 ? 0 - (uint32_t)deviation : (uint32_t)deviation, deviation < 0,
+		     (uint32_t)deviation);
 }
 
-/* What waits now, and no more: others have their turn before what comes meanwhile.  With all that it calls inlined, for a
- * call for each sample would save and restore nearly every register. */
+/* Stores the samples that are queued now; samples that arrive meanwhile wait for the next call.  All calls are inlined: a
+ * call per sample would save and restore nearly every register. */
 static void __attribute__((flatten)) drain(void)
 {
 	for (uint8_t waiting = queue_waiting(&gauge.queue); waiting; waiting--) {
 		uint32_t sample = queue_pop(&gauge.queue);
 
 		machine_lock();
-		queue_grant_place(&gauge.queue);
+		queue_return_credit(&gauge.queue);
 		machine_unlock();
 		if (gauge.mode == GAUGE_RESPONSE)
-			keep_latency(sample);
+			store_latency(sample);
 		else
-			keep_edge(sample);
+			store_deviation(sample);
 	}
 }
 
-static void act(uint8_t action)
+static void perform(uint8_t action)
 {
 	if (action == RESPONSE_SEND)
-		machine_send();
+		machine_schedule_stimulus();
 	else if (action != RESPONSE_NOTHING)
 		machine_drive(action == RESPONSE_DRIVE_HIGH);
 }
 
-/* With interrupts off: an edge is either queued, or noted in the capture flag, or has not come yet. */
+/* Interrupts are off: an edge is queued, or pending in the capture flag, or has not occurred. */
 static void poll_response(void)
 {
 	struct response_inputs in;
 
-	in.captured = machine_captured();
+	in.captured = machine_capture_pending();
 	in.now = machine_now();
 	in.high = machine_input();
-	in.shut = gauge.queue.shut;
+	in.closed = gauge.queue.closed;
 	if (in.captured && gauge.response.phase == RESPONSE_QUIET)
-		machine_forget_capture();
-	act(response_poll(&gauge.response, &in));
+		machine_clear_capture();
+	perform(response_poll(&gauge.response, &in));
 }
 
 static void poll_periodic(void)
 {
-	if (gauge.queue.shut)
+	if (gauge.queue.closed)
 		periodic_drop(&gauge.periodic);
-	else if (!machine_captured())
+	else if (!machine_capture_pending())
 		periodic_poll(&gauge.periodic, machine_now());
 }
 
-/* The queue is empty: grant the interrupt as many edges again. */
-static void grant(void)
+/* Renews all credits; the queue is empty. */
+static void renew_credit(void)
 {
-	bool was_shut = gauge.queue.shut;
+	bool was_closed = gauge.queue.closed;
 
-	if (was_shut && gauge.mode == GAUGE_RESPONSE && gauge.response.phase == RESPONSE_FLIGHT)
+	if (was_closed && gauge.mode == GAUGE_RESPONSE && gauge.response.phase == RESPONSE_FLIGHT)
 		return;
-	gauge.queue.grant = QUEUE_GRANT;
-	gauge.queue.shut = false;
-	if (was_shut)
-		machine_reopen();
+	gauge.queue.credit = QUEUE_CREDIT;
+	gauge.queue.closed = false;
+	if (was_closed)
+		machine_resume_capture();
 }
 
 static void poll(void)
@@ -164,35 +164,36 @@ static void poll(void)
 			poll_response();
 		else if (gauge.periodic.running)
 			poll_periodic();
-		grant();
+		renew_credit();
 	}
 	machine_unlock();
 }
 
-/* Before samples are counted: the next answer may come sooner than that is done. */
+/* Runs before samples are stored: the next answer may arrive before storing has ended. */
 static void prepare(void)
 {
 	if (!gauge.response.wait_ready)
 		response_draw_wait(&gauge.response, &gauge.random);
 	machine_lock();
-	if (response_goes_on(&gauge.response))
-		machine_prepare();
+	if (response_continues(&gauge.response))
+		machine_prepare_stimulus();
 	machine_unlock();
 }
 
-/* While the machine is prepared for an answer, interrupts should be off seldom; a time-out can wait that long. */
+/* While the machine is prepared for an answer, polling is rare, because it turns interrupts off; a time-out may be found
+ * that much later. */
 static bool is_time_to_poll(void)
 {
-	return !machine_prepared() || ++gauge.turns == 0;
+	return !machine_is_prepared() || ++gauge.turns == 0;
 }
 
 void gauge_serve(void)
 {
-	if (gauge.mode == GAUGE_RESPONSE && !machine_prepared())
+	if (gauge.mode == GAUGE_RESPONSE && !machine_is_prepared())
 		prepare();
 	drain();
 	if (gauge.mode != GAUGE_NONE && is_time_to_poll())
 		poll();
-	if (gauge.stream.on && machine_sent_all())
+	if (gauge.stream.on && machine_send_done())
 		stream_flush(&gauge.stream);
 }

@@ -14,13 +14,13 @@
 
 enum gauge_mode { GAUGE_NONE, GAUGE_RESPONSE, GAUGE_PERIODIC };
 
-/* In RESPONSE a sample is a latency with the level it answers on top; in PERIODIC a time stamp. */
+/* A sample of RESPONSE is a latency, with the level of the stimulus in the top bit; a sample of PERIODIC is a time stamp. */
 #define SAMPLE_RISING ((uint32_t)1 << 31)
 
 struct gauge {
 	volatile uint8_t mode;
-	uint8_t turns; /* of the main loop, while the machine was prepared */
-	uint32_t unkept[2]; /* samples the histogram could not keep */
+	uint8_t turns; /* of the main loop while the machine was prepared */
+	uint32_t not_stored[2]; /* samples for which the histogram had no room */
 	uint32_t random; /* state of the generator of waits */
 	union {          /* by mode */
 		struct response response;
@@ -34,9 +34,9 @@ struct gauge {
 
 extern struct gauge gauge;
 
-/* What a capture interrupt does with an edge at tick `when` in RESPONSE, the edge paid for (queue_spend); true if it
- * answers.  Part of the interrupt, for a call from there would save every register. */
-static inline __attribute__((always_inline)) bool gauge_take_answer(uint32_t when)
+/* For the capture interrupt in RESPONSE, after queue_use_credit(): handles an edge at tick `when`; true if it is an answer.
+ * Inlined, because a call from an interrupt saves every register. */
+static inline __attribute__((always_inline)) bool gauge_handle_response(uint32_t when)
 {
 	uint8_t level = gauge.response.level;
 	uint32_t latency;
@@ -50,13 +50,13 @@ static inline __attribute__((always_inline)) bool gauge_take_answer(uint32_t whe
 
 void gauge_begin(void);
 
-/* One turn of the main loop's work for the measurement; also called while the serial line is waited for. */
+/* The measurement's part of one turn of the main loop; replies call it too while they wait for the serial line. */
 void gauge_serve(void);
 
-/* No measurement is in progress. */
+/* True if no measurement is in progress. */
 bool gauge_is_idle(void);
 
-/* Starting and stopping, shared by the commands and the self-test. */
+/* Start and stop a measurement, for the commands and the self-test. */
 void gauge_start_response(uint32_t min_wait, uint32_t span, uint32_t timeout, uint32_t count);
 void gauge_start_periodic(uint32_t period, uint32_t timeout);
 void gauge_stop(void);

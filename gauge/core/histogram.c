@@ -35,7 +35,7 @@ static bool carry(struct histogram *histogram, uint16_t bucket)
 	return true;
 }
 
-/* A number of 64 bits in two words. */
+/* Adds to a 64-bit number in two words. */
 static inline void wide_add(uint32_t *low, uint32_t *high, uint32_t value)
 {
 	*low += value;
@@ -50,8 +50,8 @@ static inline void wide_subtract(uint32_t *low, uint32_t *high, uint32_t value)
 	*low -= value;
 }
 
-/* Apart, because what it needs of registers would be saved for each value; of halves, because a product of 64 bits would
- * take a fifth of the small stack. */
+/* Not inlined: stats_add() would save its registers for each value.  Computed from 16-bit halves: a 64-bit product would
+ * take a fifth of the stack. */
 static void __attribute__((noinline)) add_long_square(struct histogram_stats *stats, uint32_t magnitude)
 {
 	uint16_t high = (uint16_t)(magnitude >> 16), low = (uint16_t)magnitude;
@@ -94,7 +94,7 @@ bool histogram_add(struct histogram *histogram, uint8_t series, uint8_t half, ui
 	if (*bucket == UINT16_MAX && !carry(histogram, index))
 		return false;
 	++*bucket;
-	stats_add(index < histogram->shown ? &histogram->next[series] : &histogram->current[series],
+	stats_add(index < histogram->reported ? &histogram->next[series] : &histogram->current[series],
 		  magnitude, negative);
 	return true;
 }
@@ -114,45 +114,45 @@ static void stats_merge(struct histogram_stats *into, const struct histogram_sta
 	into->sum_sq_high += from->sum_sq_high + (into->sum_sq_low < from->sum_sq_low);
 }
 
-/* What was shown has arrived: its wraps are known there. */
-static void forget_carries(struct histogram *histogram)
+/* The host has received the reported wraps, so they are subtracted. */
+static void drop_acknowledged_carries(struct histogram *histogram)
 {
 	uint8_t left = 0;
 
 	for (uint8_t i = 0; i < histogram->carries; i++) {
 		struct histogram_carry *entry = &histogram->carry[i];
 
-		entry->times -= entry->shown;
-		entry->shown = 0;
+		entry->times -= entry->reported;
+		entry->reported = 0;
 		if (entry->times)
 			histogram->carry[left++] = *entry;
 	}
 	histogram->carries = left;
 }
 
-void histogram_show_begin(struct histogram *histogram, bool again)
+void histogram_begin_report(struct histogram *histogram, bool again)
 {
-	if (!again && histogram->shown) {
-		forget_carries(histogram);
+	if (!again && histogram->reported) {
+		drop_acknowledged_carries(histogram);
 		for (uint8_t series = 0; series < 2; series++)
-			histogram->arrived[series] += histogram->current[series].count;
+			histogram->acknowledged[series] += histogram->current[series].count;
 		memset(histogram->current, 0, sizeof(histogram->current));
 	}
 	for (uint8_t series = 0; series < 2; series++)
 		stats_merge(&histogram->current[series], &histogram->next[series]);
 	memset(histogram->next, 0, sizeof(histogram->next));
-	histogram->shown = 0;
+	histogram->reported = 0;
 }
 
-uint32_t histogram_show(struct histogram *histogram, uint16_t bucket)
+uint32_t histogram_report_bucket(struct histogram *histogram, uint16_t bucket)
 {
 	uint32_t count = histogram->bucket[bucket];
 	struct histogram_carry *entry = find_carry(histogram, bucket);
 
 	if (entry) {
-		entry->shown = entry->times;
+		entry->reported = entry->times;
 		count += (uint32_t)entry->times << 16;
 	}
-	histogram->shown = bucket + 1;
+	histogram->reported = bucket + 1;
 	return count;
 }

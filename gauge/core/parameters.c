@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "parameters.h"
 
-static void tell_limits(struct reply *reply, const struct parameter *parameter)
+static void reply_limits(struct reply *reply, const struct parameter *parameter)
 {
 	uint32_t limit;
 
@@ -26,7 +26,7 @@ static void fail_parameter(struct reply *reply, enum parse_error error, const st
 	else if (error == PARSE_TWICE)
 		reply_text(reply, TEXT(" is given twice"));
 	else
-		tell_limits(reply, parameter);
+		reply_limits(reply, parameter);
 	reply_line_end(reply);
 }
 

@@ -15,14 +15,14 @@ static uint32_t __attribute__((noinline)) periods_in(const struct periodic *peri
 	return periods ? periods : 1;
 }
 
-static void give_up(struct periodic *periodic)
+static void time_out(struct periodic *periodic)
 {
 	periodic->timeouts++;
 	periodic->lost++;
 	periodic->have_last = periodic->gap = false;
 }
 
-/* Of the edges that end so many periods, the last one was seen. */
+/* Counts the edges of a gap as dropped, except the last one, which was captured. */
 static void skip(struct periodic *periodic, uint32_t periods)
 {
 	periodic->lost += periods;
@@ -36,7 +36,7 @@ bool periodic_edge(struct periodic *periodic, uint32_t when, int32_t *deviation)
 
 	periodic->edges++;
 	if (periodic->have_last && ticks > periodic->timeout)
-		give_up(periodic);
+		time_out(periodic);
 	sample = periodic->have_last && !periodic->gap;
 	if (periodic->gap && periodic->have_last)
 		skip(periodic, periods_in(periodic, ticks));
@@ -56,5 +56,5 @@ void periodic_drop(struct periodic *periodic)
 void periodic_poll(struct periodic *periodic, uint32_t now)
 {
 	if (periodic->have_last && now - periodic->last > periodic->timeout)
-		give_up(periodic);
+		time_out(periodic);
 }

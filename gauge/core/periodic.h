@@ -2,9 +2,8 @@
 /*
  * PERIODIC: the time between successive falling edges of the board, less the expected period.
  *
- * Where edges went by unseen (they came faster than they can be taken in), the periods between the
- * last edge before and the first after are counted as lost: how many were due is known, and so how many edges
- * were dropped.
+ * In a gap, where edges came faster than they could be captured, the periods between the last edge before and the first
+ * edge after count as lost.  Their number follows from the expected period, and so does the number of dropped edges.
  */
 #ifndef GAUGE_PERIODIC_H
 #define GAUGE_PERIODIC_H
@@ -23,13 +22,13 @@ struct periodic {
 
 void periodic_begin(struct periodic *periodic);
 
-/* A falling edge; true if it gives a sample. */
+/* Handles a falling edge; true if it yields a sample. */
 bool periodic_edge(struct periodic *periodic, uint32_t when, int32_t *deviation);
 
-/* Edges have been dropped since the last one reported. */
+/* Notes that edges were dropped since the last periodic_edge(). */
 void periodic_drop(struct periodic *periodic);
 
-/* Called now and then with nothing queued: a board that has stopped begins anew. */
+/* Checks the time-out; called from time to time while the queue is empty. */
 void periodic_poll(struct periodic *periodic, uint32_t now);
 
 #endif

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Products of the halves of wide numbers: a library's multiplication to 64 bits is slow on a small machine, and takes a
- * fifth of its stack. */
+/* Products from 16-bit halves: the library's 64-bit multiplication is slow on a small machine, and takes a fifth of its
+ * stack. */
 #ifndef GAUGE_PRODUCT_H
 #define GAUGE_PRODUCT_H
 
 #include <stdint.h>
 
-/* Not inlined: there the compiler would forget how narrow the factors are, and multiply wider ones. */
+/* Not inlined: the compiler would lose the width of the factors, and multiply wider ones. */
 static __attribute__((noinline, unused)) uint32_t product16(uint16_t a, uint16_t b)
 {
 	return (uint32_t)a * b;
 }
 
-/* The upper half of a product of 64 bits. */
+/* The upper 32 bits of a 64-bit product. */
 static inline uint32_t product_high(uint32_t a, uint32_t b)
 {
 	uint16_t a_high = (uint16_t)(a >> 16), b_high = (uint16_t)(b >> 16);

@@ -61,7 +61,7 @@ suffix:
 	return LINE_CHECKED;
 }
 
-/* How long the key is, if the text begins with it; 0 otherwise. */
+/* Length of the key if the text begins with it, else 0. */
 static uint8_t match(const char *text, text_t key)
 {
 	uint8_t n = 0;
@@ -133,15 +133,15 @@ static const char *skip(const char *text, bool spaces)
 enum parse_error line_parameters(const char *text, const struct parameter *table, uint8_t count, uint8_t required,
 				 uint32_t *values, uint8_t *at)
 {
-	uint8_t given = 0;
+	uint8_t present = 0;
 
 	for (text = skip(skip(text, false), true); *text; text = skip(text, true)) {
 		*at = find_key(text, table, count);
 		if (*at == count)
 			return PARSE_UNKNOWN_KEY;
-		if (given & (1 << *at))
+		if (present & (1 << *at))
 			return PARSE_TWICE;
-		given |= 1 << *at;
+		present |= 1 << *at;
 		while (*text++ != '=')
 			;
 		text = number(text, &values[*at]);
@@ -151,7 +151,7 @@ enum parse_error line_parameters(const char *text, const struct parameter *table
 			return PARSE_OUT_OF_RANGE;
 	}
 	for (*at = 0; *at < count; ++*at) {
-		if ((required & ~given) & (1 << *at))
+		if ((required & ~present) & (1 << *at))
 			return PARSE_MISSING;
 	}
 	return PARSE_OK;

@@ -16,7 +16,7 @@
 struct line {
 	uint8_t length;
 	bool overlong;
-	bool complete; /* nothing may be added until line_clear() */
+	bool complete; /* call line_clear() before the next line_add() */
 	char text[LINE_SIZE];
 };
 
@@ -24,26 +24,26 @@ enum line_check { LINE_PLAIN, LINE_CHECKED, LINE_DAMAGED };
 
 void line_clear(struct line *line);
 
-/* Adds a byte; the line is complete at a line end, which is not kept.  Empty lines are passed over. */
+/* Adds a byte.  A line end, which is not stored, completes the line.  Empty lines are ignored. */
 void line_add(struct line *line, uint8_t byte);
 
-/* Cuts the CRC off and says whether it is right. */
+/* Checks the CRC and removes it from the line. */
 enum line_check line_check(struct line *line);
 
-/* What a parameter of a command may be; tables of these lie in program memory. */
+/* Key and limits of a parameter of a command; tables of these are in program memory. */
 struct parameter {
 	char key[8];
 	uint32_t min, max;
 };
 
-/* The words of a line: the first one is the command. */
+/* True if the line begins with the words of this command. */
 bool line_is(const char *text, text_t command);
 
 enum parse_error { PARSE_OK, PARSE_UNKNOWN_KEY, PARSE_BAD_NUMBER, PARSE_OUT_OF_RANGE, PARSE_TWICE, PARSE_MISSING };
 
-/* Reads the `key=value` words behind the command into values[], in the order of the table; what is not
- * named keeps its value.  `required` has a bit for each that must be named.  `at` becomes the index of
- * the offending one (not with PARSE_UNKNOWN_KEY); values are of no use then. */
+/* Reads the `key=value` words of a command into values[], in the order of the table; parameters that are absent keep their
+ * values.  `required` has one bit per mandatory parameter.  On an error `at` becomes the index of the parameter (except
+ * for PARSE_UNKNOWN_KEY), and values[] are invalid. */
 enum parse_error line_parameters(const char *text, const struct parameter *table, uint8_t count, uint8_t required,
 				 uint32_t *values, uint8_t *at);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Samples on their way from the capture interrupt to the main loop.
+ * The queue of samples from the capture interrupt to the main loop.
  *
- * The interrupt may take only as many edges as the main loop has granted (`grant`), whether it
- * queues them or not.  So the queue cannot overflow, and no rate of edges keeps the main loop
- * from running: with the grant used up, the interrupt turns itself off (`shut`).
+ * Each edge costs the interrupt one credit, whether it queues a sample or not, and only the main loop renews credits.  So
+ * the queue cannot overflow, and no rate of edges starves the main loop: without credit the interrupt disables itself
+ * (`closed`).
  */
 #ifndef GAUGE_QUEUE_H
 #define GAUGE_QUEUE_H
@@ -15,20 +15,20 @@
 #include "hardware.h"
 
 #define QUEUE_SIZE MACHINE_QUEUE /* a power of two */
-#define QUEUE_GRANT (QUEUE_SIZE - 1)
+#define QUEUE_CREDIT (QUEUE_SIZE - 1)
 
 struct queue {
 	volatile uint8_t head, tail;
-	volatile uint8_t grant;
-	volatile bool shut;
+	volatile uint8_t credit;
+	volatile bool closed;
 	uint32_t sample[QUEUE_SIZE];
 };
 
 static inline void queue_clear(struct queue *queue)
 {
 	queue->head = queue->tail = 0;
-	queue->grant = QUEUE_GRANT;
-	queue->shut = false;
+	queue->credit = QUEUE_CREDIT;
+	queue->closed = false;
 }
 
 static inline bool queue_is_empty(const struct queue *queue)
@@ -41,17 +41,17 @@ static inline uint8_t queue_waiting(const struct queue *queue)
 	return (queue->head - queue->tail) & (QUEUE_SIZE - 1);
 }
 
-/* Interrupt side: account for one edge; false when it was the last one granted. */
-static inline bool queue_spend(struct queue *queue)
+/* Interrupt side: pays for one edge; false if that was the last credit. */
+static inline bool queue_use_credit(struct queue *queue)
 {
-	uint8_t grant = queue->grant - 1;
+	uint8_t credit = queue->credit - 1;
 
-	queue->grant = grant;
-	queue->shut = grant == 0;
-	return grant != 0;
+	queue->credit = credit;
+	queue->closed = credit == 0;
+	return credit != 0;
 }
 
-/* Interrupt side: room is certain, because every edge is spent first. */
+/* Interrupt side, after queue_use_credit(): the queue has room. */
 static inline void queue_push(struct queue *queue, uint32_t sample)
 {
 	uint8_t head = queue->head;
@@ -60,7 +60,7 @@ static inline void queue_push(struct queue *queue, uint32_t sample)
 	queue->head = (head + 1) & (QUEUE_SIZE - 1);
 }
 
-/* Main side; of one that is not empty. */
+/* Main side: removes a sample from a queue that is not empty. */
 static inline uint32_t queue_pop(struct queue *queue)
 {
 	uint8_t tail = queue->tail;
@@ -70,11 +70,11 @@ static inline uint32_t queue_pop(struct queue *queue)
 	return sample;
 }
 
-/* Main side, with interrupts off: the place of a sample that was taken out is granted once more. */
-static inline void queue_grant_place(struct queue *queue)
+/* Main side, interrupts off: returns the credit of a sample that was removed. */
+static inline void queue_return_credit(struct queue *queue)
 {
-	if (!queue->shut)
-		queue->grant++;
+	if (!queue->closed)
+		queue->credit++;
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Random waits: a linear congruential generator of full period, and its even spread over a span.
- * Only its upper bits count in that, which are the good ones.
+ * Random waits: a linear congruential generator of full period, mapped uniformly to a span.
+ * The mapping uses the upper bits of the state, which have the longest periods.
  */
 #ifndef GAUGE_RANDOM_H
 #define GAUGE_RANDOM_H
@@ -16,8 +16,8 @@ static inline uint32_t random_next(uint32_t state)
 }
 
 /*
- * A value from 0 to span, both included; span is below 2^32 - 1.  Taking the upper half of a
- * product gives each value 2^32 / (span + 1) states, one more or less.
+ * A value from 0 to span, both included; span is below 2^32 - 1.  Each value results from
+ * 2^32 / (span + 1) states, give or take one.
  */
 static inline uint32_t random_within(uint32_t state, uint32_t span)
 {

@@ -12,22 +12,22 @@ void reply_begin(struct reply *reply, bool checked)
 	reply->crc = 0;
 }
 
-/* Turns for which a reply waits while there are samples to take in. */
-#define PATIENCE 64
+/* A reply waits at most this many turns of the main loop for the sample queue to become empty. */
+#define MAX_TURNS 64
 
-/* Samples come first while a reply is made, unless they come faster than they can be taken in. */
-static bool samples_wait(void)
+/* Samples take precedence over a reply, unless they arrive faster than they can be stored. */
+static bool samples_pending(void)
 {
-	return !gauge.queue.shut && !queue_is_empty(&gauge.queue);
+	return !gauge.queue.closed && !queue_is_empty(&gauge.queue);
 }
 
 static void make_room(uint8_t bytes)
 {
-	uint8_t patience = PATIENCE;
+	uint8_t turns = MAX_TURNS;
 
 	do {
 		gauge_serve();
-	} while (machine_room() < bytes || (samples_wait() && --patience));
+	} while (machine_send_space() < bytes || (samples_pending() && --turns));
 }
 
 static void send(uint8_t byte)
@@ -63,7 +63,7 @@ void reply_string(struct reply *reply, const char *text)
 		put(reply, *text++);
 }
 
-/* Powers of ten, so that a small machine needs neither division nor a buffer. */
+/* Powers of ten: a small machine then needs neither division nor a buffer. */
 static const uint64_t HIGH_POWERS[] TEXT_CONST = {
 	10000000000000000000u, 1000000000000000000u, 100000000000000000u, 10000000000000000u, 1000000000000000u,
 	100000000000000u, 10000000000000u, 1000000000000u, 100000000000u, 10000000000u, 1000000000u,
@@ -73,7 +73,7 @@ static const uint32_t LOW_POWERS[] TEXT_CONST = {
 	100000000, 10000000, 1000000, 100000, 10000, 1000, 100, 10, 1,
 };
 
-/* Nearly all numbers of a histogram are so small, and while one is written no sample is taken in. */
+/* For 16-bit numbers, as nearly all of a histogram are.  No sample is stored while a number is written. */
 static const uint16_t SMALL_POWERS[] TEXT_CONST = { 10000, 1000, 100, 10, 1 };
 
 #define MOST_DIGITS 20
@@ -141,7 +141,7 @@ static void __attribute__((noinline)) put_digits(struct reply *reply, uint64_t v
 	put_low_digits(reply, (uint32_t)value, begun);
 }
 
-/* Serving is done before, where less of the small stack is taken. */
+/* Makes room for all digits first: gauge_serve() needs stack, and put_digits() has taken much of it. */
 void reply_unsigned(struct reply *reply, uint64_t value)
 {
 	make_room(MOST_DIGITS);
@@ -202,9 +202,9 @@ void reply_ok(struct reply *reply)
 	reply_line_end(reply);
 }
 
-void reply_error(struct reply *reply, text_t why)
+void reply_error(struct reply *reply, text_t reason)
 {
 	reply_text(reply, TEXT("error "));
-	reply_text(reply, why);
+	reply_text(reply, reason);
 	reply_line_end(reply);
 }

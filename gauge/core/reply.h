@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Replies: `key=value` lines, each with its CRC if the command had one, and a last line with their number. */
+/* Replies: lines of `key=value`, with a CRC each if the command had one, and a last line with the number of lines. */
 #ifndef GAUGE_REPLY_H
 #define GAUGE_REPLY_H
 
@@ -10,7 +10,7 @@
 
 struct reply {
 	bool checked;
-	uint8_t column; /* not 0: this line has text already */
+	uint8_t column; /* 0 at the start of a line */
 	uint16_t lines;
 	uint16_t crc;
 };
@@ -23,10 +23,10 @@ void reply_key(struct reply *reply, text_t key, uint64_t value);
 void reply_signed_key(struct reply *reply, text_t key, int64_t value);
 void reply_line_end(struct reply *reply);
 
-/* The last line of a command that was carried out: `ok lines=N`. */
+/* The last line of a successful reply: `ok lines=N`. */
 void reply_ok(struct reply *reply);
 
-/* The last line of a command that was refused: `error REASON`. */
+/* The only line of the reply to a refused command: `error REASON`. */
 void reply_error(struct reply *reply, text_t reason);
 
 #endif

@@ -16,8 +16,8 @@ static uint8_t go_pulse(struct response *response, uint32_t now)
 	return RESPONSE_DRIVE_LOW;
 }
 
-/* The output is at `level` already, because the stimulus in flight has gone out. */
-static uint8_t lose_step(struct response *response, uint32_t now)
+/* The output already has `level`: the stimulus was sent. */
+static uint8_t begin_resync(struct response *response, uint32_t now)
 {
 	response->resyncs++;
 	if (response->level == 1)
@@ -39,15 +39,15 @@ static uint8_t poll_flight(struct response *response, const struct response_inpu
 {
 	int32_t out = (int32_t)(in->now - response->stimulus);
 
-	if (in->shut && out > 0) {
+	if (in->closed && out > 0) {
 		response->storms++;
 		response->cut[response->level]++;
-		return lose_step(response, in->now);
+		return begin_resync(response, in->now);
 	}
 	if (out <= (int32_t)response->timeout || in->captured)
 		return RESPONSE_NOTHING;
 	response->timeouts[response->level]++;
-	return lose_step(response, in->now);
+	return begin_resync(response, in->now);
 }
 
 static uint8_t poll_quiet(struct response *response, const struct response_inputs *in)

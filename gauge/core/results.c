@@ -20,7 +20,7 @@ static void write_response(struct reply *reply)
 		reply_key(reply, TEXT("stored"), histogram_stored(&gauge.histogram, level));
 		reply_key(reply, TEXT("timeouts"), response->timeouts[level]);
 		reply_key(reply, TEXT("cut"), response->cut[level]);
-		reply_key(reply, TEXT("unkept"), gauge.unkept[level]);
+		reply_key(reply, TEXT("unkept"), gauge.not_stored[level]);
 	}
 }
 
@@ -34,10 +34,10 @@ static void write_periodic(struct reply *reply)
 	reply_key(reply, TEXT("stored"), histogram_stored(&gauge.histogram, 0));
 	reply_key(reply, TEXT("timeouts"), gauge.periodic.timeouts);
 	reply_key(reply, TEXT("lost"), gauge.periodic.lost);
-	reply_key(reply, TEXT("unkept"), gauge.unkept[0]);
+	reply_key(reply, TEXT("unkept"), gauge.not_stored[0]);
 }
 
-void show_counters(struct reply *reply, const char *text)
+void report_counters(struct reply *reply, const char *text)
 {
 	(void)text;
 	reply_text(reply, gauge_is_idle() ? TEXT("state=idle mode=") : TEXT("state=running mode="));
@@ -74,7 +74,7 @@ static void write_bucket(struct reply *reply, uint16_t bucket, uint32_t count)
 	reply_line_end(reply);
 }
 
-void show_series(struct reply *reply, uint8_t series)
+void report_series(struct reply *reply, uint8_t series)
 {
 	const struct histogram_stats *stats = &gauge.histogram.current[series];
 
@@ -89,24 +89,24 @@ void show_series(struct reply *reply, uint8_t series)
 
 static void write_histogram(struct reply *reply, bool again)
 {
-	histogram_show_begin(&gauge.histogram, again);
+	histogram_begin_report(&gauge.histogram, again);
 	reply_key(reply, TEXT("take"), gauge.histogram.takes);
 	reply_line_end(reply);
 	for (uint16_t bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
-		uint32_t count = histogram_show(&gauge.histogram, bucket);
+		uint32_t count = histogram_report_bucket(&gauge.histogram, bucket);
 
 		if (count)
 			write_bucket(reply, bucket, count);
 		else
 			gauge_serve(); /* a long row of empty buckets must not hold samples up */
 	}
-	show_series(reply, 0);
+	report_series(reply, 0);
 	if (gauge.mode != GAUGE_PERIODIC)
-		show_series(reply, 1);
+		report_series(reply, 1);
 	reply_ok(reply);
 }
 
-void show_histogram(struct reply *reply, const char *text)
+void report_histogram(struct reply *reply, const char *text)
 {
 	(void)text;
 	write_histogram(reply, true);
@@ -114,7 +114,7 @@ void show_histogram(struct reply *reply, const char *text)
 
 static const struct parameter TAKE_TABLE[] TEXT_CONST = { { "n", 0, UINT8_MAX } };
 
-/* The next number says that the take before has arrived; the same number once more, that it has not. */
+/* The next number acknowledges the previous take; the same number requests it again. */
 void take_histogram(struct reply *reply, const char *text)
 {
 	uint8_t last = gauge.histogram.takes, next = last + 1;

@@ -6,10 +6,10 @@
 #include "reply.h"
 
 /* Exact statistics of one series. */
-void show_series(struct reply *reply, uint8_t series);
+void report_series(struct reply *reply, uint8_t series);
 
-void show_counters(struct reply *reply, const char *text);
-void show_histogram(struct reply *reply, const char *text);
+void report_counters(struct reply *reply, const char *text);
+void report_histogram(struct reply *reply, const char *text);
 void take_histogram(struct reply *reply, const char *text);
 
 #endif

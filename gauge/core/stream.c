@@ -33,7 +33,7 @@ void stream_add(struct stream *stream, uint32_t sample)
 		stream_flush(stream);
 }
 
-/* Consistent overhead byte stuffing, straight onto the line; payloads are far shorter than 254. */
+/* Consistent overhead byte stuffing, directly to the serial line; payloads are shorter than 254 bytes. */
 static void put_stuffed(const uint8_t *payload, uint8_t length)
 {
 	uint8_t from = 0;
@@ -54,7 +54,7 @@ void stream_flush(struct stream *stream)
 
 	if (stream->length == 0)
 		return;
-	if (machine_room() < STREAM_FRAME) {
+	if (machine_send_space() < STREAM_FRAME) {
 		stream->dropped += (stream->length - STREAM_HEAD) / 4;
 		stream->length = 0;
 		return;

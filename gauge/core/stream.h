@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Raw samples as binary frames among the text: 0x00, a COBS block, 0x00.  The block holds
- * 'S', the sequence number of its first sample (16 bits), up to four samples (32 bits each) and the
- * CRC-16 of all that, little endian.  Text has no 0x00, so whatever lies between two of them and
- * has a right CRC is a frame, and all else is text.
+ * Raw samples as binary frames between the text: 0x00, a COBS block, 0x00.  The block contains 'S', the sequence number of
+ * its first sample (16 bits), up to four samples (32 bits each) and their CRC-16, little endian.  Text contains no 0x00:
+ * bytes between two of them with a correct CRC are a frame, everything else is text.
  */
 #ifndef GAUGE_STREAM_H
 #define GAUGE_STREAM_H
@@ -18,9 +17,9 @@
 
 struct stream {
 	bool on;
-	uint8_t length;    /* bytes of the payload filled so far */
+	uint8_t length;    /* of the payload so far, in bytes */
 	uint16_t sequence; /* number of the next sample */
-	uint32_t dropped;  /* samples for which the line had no room; the sequence shows where */
+	uint32_t dropped;  /* samples for which the line had no room; gaps in the sequence show where */
 	uint8_t payload[STREAM_PAYLOAD];
 };
 
@@ -29,7 +28,7 @@ void stream_begin(struct stream *stream, bool on);
 /* Adds a sample, and sends the frame once it is full. */
 void stream_add(struct stream *stream, uint32_t sample);
 
-/* Sends what has been gathered; with no room on the line it is dropped and counted. */
+/* Sends the samples collected so far; without room on the line they are dropped and counted. */
 void stream_flush(struct stream *stream);
 
 #endif

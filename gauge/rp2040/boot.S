@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From reset to main().  The chip's own ROM reads the first 256 bytes of the flash, checks the CRC in their last four
- * (packaging puts it there), and runs them: they make the flash readable as memory.  The rest of the program is then
- * copied into RAM, because a read of the flash takes as long as it takes, and code in RAM always takes the same time.
+ * From reset to main().  The chip's ROM reads the first 256 bytes of the flash, checks the CRC in the last four (pack.py
+ * writes it), and runs them: they map the flash into memory.  The program is then copied to RAM, because the time of a read
+ * from the flash varies, and that of code in RAM is constant.
  */
 	.syntax unified
 	.cpu cortex-m0plus
@@ -24,12 +24,12 @@
 #define PPB_BASE 0xe0000000
 #define M0PLUS_VTOR_OFFSET 0xed08
 #define FLASH_TABLE 0x10000100
-/* command 0x03 of 8 bits; an address of 24 bits, which is six times four */
+/* 8-bit command 0x03, and a 24-bit address in units of 4 bits */
 #define READ_COMMAND (0x03 << SSI_SPI_CTRLR0_XIP_CMD_LSB) | \
 	(SSI_SPI_CTRLR0_INST_L_VALUE_8B << SSI_SPI_CTRLR0_INST_L_LSB) | (6 << SSI_SPI_CTRLR0_ADDR_L_LSB)
 #define STACK_PAINT 0xc5c5c5c5
 
-	/* Reads by command 0x03, one line, 24 bits of address: every flash knows that. */
+	/* Reads by command 0x03 on one data line with a 24-bit address: every flash supports that. */
 	.section .boot2, "ax"
 	.thumb_func
 	.global boot2
@@ -57,7 +57,7 @@ boot2:
 	bx r1
 	.pool
 
-	/* What is needed until the table in RAM is there. */
+	/* The vector table until the one in RAM is copied. */
 	.section .flash_table, "a"
 	.word stack_top
 	.word start
@@ -94,13 +94,13 @@ start:
 	bx r0
 	.pool
 
-	/* Faults and interrupts that were not enabled stop the program: the bench receives nothing more. */
+	/* Faults and unexpected interrupts stop the program: the bench then receives no more replies. */
 	.text
 	.thumb_func
 halt:
 	b halt
 
-	/* Of the two serial lines an image has one. */
+	/* An image has one of the two serial lines. */
 	.weak usb_interrupt
 	.thumb_set usb_interrupt, halt
 	.weak uart_interrupt

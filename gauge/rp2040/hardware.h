@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What this machine is, for the core (see machine.h there): an RP2040 at 125 MHz, whose ticks are undivided cycles. */
+/* The properties of this machine, as core/machine.h requires: an RP2040 at 125 MHz, whose ticks are undivided cycles. */
 #ifndef GAUGE_HARDWARE_H
 #define GAUGE_HARDWARE_H
+
+#include "flat_memory.h"
 
 #define CLOCK_HZ 125000000u
 #define SERIAL_BAUD 500000u
@@ -18,11 +20,5 @@
 #define MACHINE_WAIT_MAX 883875
 #define MACHINE_SELFTEST_WAIT 12500 /* 100 us, and 1 ms */
 #define MACHINE_SELFTEST_TIMEOUT 125000
-
-/* All memory is one. */
-#define TEXT(string) (string)
-#define TEXT_CONST
-#define text_byte(address) (*(address))
-#define text_copy(to, from, size) memcpy(to, from, size)
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "chip.h"
 #include "commands.h"
+#include "drivers.h"
 #include "gauge.h"
 #include "machine.h"
-#include "parts.h"
+#include "registers.h"
 
 #define STACK_PAINT 0xC5
-#define MARK_OF_SIMULATION 0x53494D55u
+#define SIMULATION_MARK 0x53494D55u
 
-extern uint8_t stack_bottom; /* what is never overwritten from here on was never used */
+extern uint8_t stack_bottom; /* of the linker; bytes from here that keep the pattern were never used */
 
 uint16_t machine_stack_free(void)
 {
@@ -19,10 +19,10 @@ uint16_t machine_stack_free(void)
 	return (uint16_t)(byte - &stack_bottom);
 }
 
-/* No program here writes this register, and a chip's reset clears it: only the simulator sets it. */
+/* No program writes this register, and a reset of the chip clears it; only the simulator sets it. */
 bool machine_is_simulated(void)
 {
-	return WATCHDOG_SCRATCH0 == MARK_OF_SIMULATION;
+	return WATCHDOG_SCRATCH0 == SIMULATION_MARK;
 }
 
 int main(void)

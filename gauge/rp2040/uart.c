@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The serial line, 500,000 baud as on every gauge.  What is sent waits in a ring and in the chip's own 32 bytes, which
- * the main loop keeps filled; what is received is fetched by interrupt, so that a measurement loses no command.
+ * The serial line, 500,000 baud as on every gauge.  Bytes to send wait in a ring buffer, from which the main loop fills the
+ * UART's FIFO of 32 bytes.  An interrupt reads the received bytes, so that a measurement loses no command.
  */
-#include "chip.h"
+#include "drivers.h"
 #include "machine.h"
-#include "parts.h"
+#include "registers.h"
 
 #define DIVISOR_64THS (CLOCK_HZ * 4 / SERIAL_BAUD)
-#define SEND_SIZE 256 /* what a byte counts */
+#define SEND_SIZE 256 /* indices are bytes that wrap */
 #define RECEIVE_SIZE 256
 
 _Static_assert(DIVISOR_64THS * SERIAL_BAUD == CLOCK_HZ * 4, "the clock divides to the baud rate exactly");
@@ -38,13 +38,13 @@ void uart_interrupt(void)
 	}
 }
 
-uint8_t machine_room(void)
+uint8_t machine_send_space(void)
 {
 	feed();
 	return send_tail - send_head - 1;
 }
 
-bool machine_sent_all(void)
+bool machine_send_done(void)
 {
 	feed();
 	return send_tail == send_head;
@@ -73,8 +73,8 @@ uint16_t machine_bytes_dropped(void)
 
 void line_begin(void)
 {
-	CLOCKS_CLK_PERI_CTRL = CLOCKS_CLK_PERI_CTRL_ENABLE_BITS; /* without it the serial port would never be out of its reset */
-	chip_begin(RESETS_RESET_UART0_BITS);
+	CLOCKS_CLK_PERI_CTRL = CLOCKS_CLK_PERI_CTRL_ENABLE_BITS; /* without it the UART stays in reset */
+	unreset_blocks(RESETS_RESET_UART0_BITS);
 	IO_BANK0_GPIO_CTRL(0) = IO_BANK0_GPIO0_CTRL_FUNCSEL_VALUE_UART0_TX;
 	IO_BANK0_GPIO_CTRL(1) = IO_BANK0_GPIO1_CTRL_FUNCSEL_VALUE_UART0_RX;
 	PADS_BANK0_GPIO(1) = PAD_INPUT_PULLED_UP;

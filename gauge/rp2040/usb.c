@@ -1,49 +1,49 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The serial line over USB: the controller, the line's endpoint, and the control endpoint, by which the host sets the device
- * up.  Bytes to send wait in a ring until the host has taken the packet before; while no program has the port open they are
- * discarded.  Received bytes wait in the controller while the ring has no room, so none is lost.
+ * The serial line over USB: the controller, the data endpoint, and the control endpoint, by which the host configures the
+ * device.  Bytes to send wait in a ring buffer until the host has read the previous packet; while no program has the port
+ * open, they are discarded.  Received bytes wait in the controller while the ring buffer is full, so none is lost.
  *
- * A packet is shorter than its endpoint allows: after a packet of full size the host would expect more of the same transfer.
+ * Sent packets are shorter than the endpoint allows: after a packet of full size the host expects another one.
  */
 #include <string.h>
 
-#include "chip.h"
 #include "descriptors.h"
+#include "drivers.h"
 #include "machine.h"
-#include "parts.h"
+#include "registers.h"
 
-/* Hands a buffer of an endpoint to the controller.  It is given last, for the controller has another clock and must find the
- * rest in place. */
-static inline void usb_give(uint8_t endpoint, bool out, uint32_t length, bool data1)
+/* Passes a buffer of an endpoint to the controller.  AVAILABLE is set last, some cycles later: the controller has another
+ * clock, and must find the other fields in place. */
+static inline void usb_start_buffer(uint8_t endpoint, bool out, uint32_t length, bool data1)
 {
 	uint32_t buffer = length | (data1 ? USB_DEVICE_DPRAM_EP_BUFFER_CONTROL_PID_0_BITS : 0) |
 	                  (out ? 0 : USB_DEVICE_DPRAM_EP_BUFFER_CONTROL_FULL_0_BITS);
 
 	USB_DEVICE_DPRAM_EP_BUFFER_CONTROL(endpoint, out) = buffer;
-	for (uint8_t cycles = 0; cycles < 4; cycles++)
+	for (uint8_t i = 0; i < 4; i++)
 		__asm__ volatile("nop\n\tnop\n\tnop");
 	USB_DEVICE_DPRAM_EP_BUFFER_CONTROL(endpoint, out) = buffer | USB_DEVICE_DPRAM_EP_BUFFER_CONTROL_AVAILABLE_0_BITS;
 }
 
-/* Bytes in a buffer of an endpoint. */
-static inline uint32_t usb_length(uint8_t endpoint, bool out)
+/* Number of bytes in a buffer of an endpoint. */
+static inline uint32_t usb_buffer_length(uint8_t endpoint, bool out)
 {
 	return USB_DEVICE_DPRAM_EP_BUFFER_CONTROL(endpoint, out) & USB_DEVICE_DPRAM_EP_BUFFER_CONTROL_LENGTH_0_BITS;
 }
 
-/* Writes both buffers of an endpoint: with 0 the firmware takes them back. */
+/* Writes the controls of both buffers of an endpoint; 0 returns them to the firmware. */
 static inline void usb_set_buffers(uint8_t endpoint, uint32_t control)
 {
 	USB_DEVICE_DPRAM_EP_BUFFER_CONTROL(endpoint, true) = control;
 	USB_DEVICE_DPRAM_EP_BUFFER_CONTROL(endpoint, false) = control;
 }
 
-#define RING_SIZE 256 /* what a byte counts */
-#define SENT_AT_ONCE (PACKET_SIZE - 1)
-#define OUT_DATA 0x180
-#define IN_DATA 0x1c0
-#define STATE_DATA 0x200
+#define RING_SIZE 256 /* indices are bytes that wrap */
+#define MAX_PACKET (PACKET_SIZE - 1)
+#define OUT_BUFFER 0x180
+#define IN_BUFFER 0x1c0
+#define NOTIFICATION_BUFFER 0x200
 #define INTERRUPT_PER_BUFFER USB_DEVICE_DPRAM_EP_CONTROL_INTERRUPT_PER_BUFF_BITS
 #define BULK_TYPE (USB_DEVICE_DPRAM_EP_CONTROL_ENDPOINT_TYPE_VALUE_BULK << USB_DEVICE_DPRAM_EP_CONTROL_ENDPOINT_TYPE_LSB)
 #define INTERRUPT_TYPE \
@@ -55,9 +55,9 @@ static uint8_t send[RING_SIZE], receive[RING_SIZE];
 
 static struct {
 	volatile bool set_up, open;
-	volatile bool stale;    /* what waits to be sent is for a host that has gone */
-	volatile bool sending;  /* a packet that the host has not taken */
-	volatile bool offering; /* a buffer for what the host sends */
+	volatile bool stale;            /* the bytes to send are for a host that has gone */
+	volatile bool sending;          /* the host has not yet read the packet */
+	volatile bool receiving_packet; /* the controller has a buffer for the next packet */
 	bool in_data1, out_data1;
 } line;
 
@@ -66,28 +66,28 @@ static uint8_t receive_room(void)
 	return receive_tail - receive_head - 1;
 }
 
-static void offer(void)
+static void receive_next(void)
 {
-	line.offering = true;
-	usb_give(LINE_ENDPOINT, true, PACKET_SIZE, line.out_data1);
+	line.receiving_packet = true;
+	usb_start_buffer(DATA_ENDPOINT, true, PACKET_SIZE, line.out_data1);
 	line.out_data1 = !line.out_data1;
 }
 
 static void receive_packet(void)
 {
-	uint8_t size = (uint8_t)usb_length(LINE_ENDPOINT, true);
+	uint8_t size = (uint8_t)usb_buffer_length(DATA_ENDPOINT, true);
 
 	for (uint8_t i = 0; i < size; i++)
-		receive[receive_head++] = USB_DEVICE_DPRAM[OUT_DATA + i];
-	line.offering = false;
+		receive[receive_head++] = USB_DEVICE_DPRAM[OUT_BUFFER + i];
+	line.receiving_packet = false;
 	if (receive_room() >= PACKET_SIZE)
-		offer();
+		receive_next();
 }
 
-static void end_packets(void)
+static void cancel_packets(void)
 {
-	usb_set_buffers(LINE_ENDPOINT, 0);
-	line.sending = line.offering = false;
+	usb_set_buffers(DATA_ENDPOINT, 0);
+	line.sending = line.receiving_packet = false;
 	line.in_data1 = line.out_data1 = false;
 }
 
@@ -96,15 +96,15 @@ static void begin_endpoint(uint8_t number, bool out, uint32_t control)
 	USB_DEVICE_DPRAM_EP_CONTROL(number, out) = USB_DEVICE_DPRAM_EP_CONTROL_ENABLE_BITS | control;
 }
 
-static void line_set_up(bool configured)
+static void line_configure(bool configured)
 {
-	end_packets();
+	cancel_packets();
 	line.open = false;
 	line.stale = true;
 	line.set_up = configured;
-	begin_endpoint(LINE_ENDPOINT, true, INTERRUPT_PER_BUFFER | BULK_TYPE | OUT_DATA);
-	begin_endpoint(LINE_ENDPOINT, false, INTERRUPT_PER_BUFFER | BULK_TYPE | IN_DATA);
-	begin_endpoint(STATE_ENDPOINT, false, INTERRUPT_TYPE | STATE_DATA);
+	begin_endpoint(DATA_ENDPOINT, true, INTERRUPT_PER_BUFFER | BULK_TYPE | OUT_BUFFER);
+	begin_endpoint(DATA_ENDPOINT, false, INTERRUPT_PER_BUFFER | BULK_TYPE | IN_BUFFER);
+	begin_endpoint(NOTIFICATION_ENDPOINT, false, INTERRUPT_TYPE | NOTIFICATION_BUFFER);
 }
 
 static void line_open(bool open)
@@ -113,27 +113,27 @@ static void line_open(bool open)
 	line.open = open;
 }
 
-/* The host counts packets anew; what waits for it is given once more. */
-static void line_unstall(uint8_t endpoint)
+/* The host restarts its packet toggle, so a pending buffer is passed to the controller again. */
+static void line_clear_halt(uint8_t endpoint)
 {
-	if (endpoint == LINE_ENDPOINT) {
+	if (endpoint == DATA_ENDPOINT) {
 		line.out_data1 = false;
-		if (line.offering)
-			offer();
-	} else if (endpoint == (INTO_HOST | LINE_ENDPOINT)) {
+		if (line.receiving_packet)
+			receive_next();
+	} else if (endpoint == (ENDPOINT_IN | DATA_ENDPOINT)) {
 		line.in_data1 = line.sending;
 		if (line.sending)
-			usb_give(LINE_ENDPOINT, false, usb_length(LINE_ENDPOINT, false), false);
+			usb_start_buffer(DATA_ENDPOINT, false, usb_buffer_length(DATA_ENDPOINT, false), false);
 	}
 }
 
-/* Endpoint 0: the requests to any device, and to a serial port.  The speed that the host sets for the port is stored and
- * returned, and has no effect. */
-enum { KIND = 0x60, STANDARD = 0x00, OF_CLASS = 0x20, RECIPIENT = 0x1f, ENDPOINT = 2 };
+/* Endpoint 0: standard requests, and requests of the class CDC.  The line coding that the host sets is stored and returned;
+ * it has no effect. */
+enum { REQUEST_TYPE_MASK = 0x60, REQUEST_STANDARD = 0x00, REQUEST_CLASS = 0x20, REQUEST_RECIPIENT_MASK = 0x1f, RECIPIENT_ENDPOINT = 2 };
 enum { GET_STATUS = 0, CLEAR_FEATURE = 1, SET_ADDRESS = 5, GET_DESCRIPTOR = 6, GET_CONFIGURATION = 8,
        SET_CONFIGURATION = 9, GET_INTERFACE = 10, SET_INTERFACE = 11 };
-enum { SET_LINE_CODING = 0x20, GET_LINE_CODING = 0x21, SET_LINE_STATE = 0x22, SEND_BREAK = 0x23 };
-enum { LINE_IS_OPEN = 1, LINE_CODING_SIZE = 7, SERIAL_LETTERS = 2 * FLASH_ID_BYTES };
+enum { SET_LINE_CODING = 0x20, GET_LINE_CODING = 0x21, SET_CONTROL_LINE_STATE = 0x22, SEND_BREAK = 0x23 };
+enum { CONTROL_LINE_DTR = 1, LINE_CODING_SIZE = 7, SERIAL_LETTERS = 2 * FLASH_ID_BYTES };
 
 struct setup {
 	uint8_t type, request;
@@ -141,18 +141,18 @@ struct setup {
 };
 
 static struct {
-	const uint8_t *answer; /* what of it is not sent yet */
+	const uint8_t *answer; /* the part that is not yet sent */
 	uint16_t left;
 	bool answering, receiving, data1;
-	uint8_t address; /* which begins once the host knows that it was taken; 0 for none */
+	uint8_t address; /* takes effect after the status stage; 0: none */
 	uint8_t configuration;
 } control;
 
 static uint8_t line_coding[LINE_CODING_SIZE];
 static uint16_t serial_number[SERIAL_LETTERS];
-static uint8_t made[2 + 2 * SERIAL_LETTERS]; /* an answer that is no constant */
+static uint8_t dynamic_descriptor[2 + 2 * SERIAL_LETTERS]; /* a string descriptor in RAM */
 
-_Static_assert(sizeof(made) >= sizeof(NAME) && sizeof(made) < PACKET_SIZE, "every string fits, and one packet carries it");
+_Static_assert(sizeof(dynamic_descriptor) >= sizeof(PRODUCT_NAME) && sizeof(dynamic_descriptor) < PACKET_SIZE, "every string fits, and one packet carries it");
 
 static void copy_to_usb(const uint8_t *from, uint16_t size)
 {
@@ -167,7 +167,7 @@ static void send_answer(void)
 	copy_to_usb(control.answer, size);
 	control.answer += size;
 	control.left -= size;
-	usb_give(0, false, size, control.data1);
+	usb_start_buffer(0, false, size, control.data1);
 	control.data1 = !control.data1;
 }
 
@@ -180,47 +180,47 @@ static bool answer(const struct setup *setup, const void *data, uint16_t size)
 	return true;
 }
 
-static bool agree(void)
+static bool send_status(void)
 {
-	usb_give(0, false, 0, true);
+	usb_start_buffer(0, false, 0, true);
 	return true;
 }
 
-static bool answer_string(const struct setup *setup, const uint16_t *letters, uint8_t count)
+static bool send_string(const struct setup *setup, const uint16_t *letters, uint8_t count)
 {
-	made[0] = 2 + 2 * count;
-	made[1] = DESCRIBES_STRING;
-	memcpy(made + 2, letters, 2 * count);
-	return answer(setup, made, made[0]);
+	dynamic_descriptor[0] = 2 + 2 * count;
+	dynamic_descriptor[1] = DESCRIPTOR_STRING;
+	memcpy(dynamic_descriptor + 2, letters, 2 * count);
+	return answer(setup, dynamic_descriptor, dynamic_descriptor[0]);
 }
 
-static bool describe_string(const struct setup *setup)
+static bool send_string_descriptor(const struct setup *setup)
 {
 	static const uint16_t LANGUAGES[] = { US_ENGLISH };
 
 	switch (setup->value & 0xff) {
 	case LANGUAGES_STRING:
-		return answer_string(setup, LANGUAGES, 1);
-	case MAKER_STRING:
-		return answer_string(setup, MAKER, LETTERS(MAKER));
-	case NAME_STRING:
-		return answer_string(setup, NAME, LETTERS(NAME));
+		return send_string(setup, LANGUAGES, 1);
+	case MANUFACTURER_STRING:
+		return send_string(setup, MANUFACTURER, LETTERS(MANUFACTURER));
+	case PRODUCT_STRING:
+		return send_string(setup, PRODUCT_NAME, LETTERS(PRODUCT_NAME));
 	case SERIAL_STRING:
-		return answer_string(setup, serial_number, SERIAL_LETTERS);
+		return send_string(setup, serial_number, SERIAL_LETTERS);
 	default:
 		return false;
 	}
 }
 
-static bool describe(const struct setup *setup)
+static bool send_descriptor(const struct setup *setup)
 {
 	switch (setup->value >> 8) {
-	case DESCRIBES_DEVICE:
+	case DESCRIPTOR_DEVICE:
 		return answer(setup, DEVICE, sizeof(DEVICE));
-	case DESCRIBES_CONFIGURATION:
+	case DESCRIPTOR_CONFIGURATION:
 		return answer(setup, CONFIGURATION, sizeof(CONFIGURATION));
-	case DESCRIBES_STRING:
-		return describe_string(setup);
+	case DESCRIPTOR_STRING:
+		return send_string_descriptor(setup);
 	default:
 		return false;
 	}
@@ -231,27 +231,27 @@ static bool configure(uint16_t value)
 	if (value > 1)
 		return false;
 	control.configuration = (uint8_t)value;
-	line_set_up(value);
-	return agree();
+	line_configure(value);
+	return send_status();
 }
 
 static bool clear_feature(const struct setup *setup)
 {
-	if ((setup->type & RECIPIENT) == ENDPOINT)
-		line_unstall((uint8_t)setup->index);
-	return agree();
+	if ((setup->type & REQUEST_RECIPIENT_MASK) == RECIPIENT_ENDPOINT)
+		line_clear_halt((uint8_t)setup->index);
+	return send_status();
 }
 
-static bool standard(const struct setup *setup)
+static bool handle_standard(const struct setup *setup)
 {
 	static const uint8_t NOTHING[2];
 
 	switch (setup->request) {
 	case SET_ADDRESS:
 		control.address = setup->value & 0x7f;
-		return agree();
+		return send_status();
 	case GET_DESCRIPTOR:
-		return describe(setup);
+		return send_descriptor(setup);
 	case SET_CONFIGURATION:
 		return configure(setup->value);
 	case GET_CONFIGURATION:
@@ -263,38 +263,38 @@ static bool standard(const struct setup *setup)
 	case CLEAR_FEATURE:
 		return clear_feature(setup);
 	case SET_INTERFACE:
-		return setup->value == 0 && agree();
+		return setup->value == 0 && send_status();
 	default:
 		return false;
 	}
 }
 
-static bool of_class(const struct setup *setup)
+static bool handle_class(const struct setup *setup)
 {
 	switch (setup->request) {
 	case SET_LINE_CODING:
 		control.receiving = true;
-		usb_give(0, true, PACKET_SIZE, true);
+		usb_start_buffer(0, true, PACKET_SIZE, true);
 		return true;
 	case GET_LINE_CODING:
 		return answer(setup, line_coding, sizeof(line_coding));
-	case SET_LINE_STATE:
-		line_open(setup->value & LINE_IS_OPEN);
-		return agree();
+	case SET_CONTROL_LINE_STATE:
+		line_open(setup->value & CONTROL_LINE_DTR);
+		return send_status();
 	case SEND_BREAK:
-		return agree();
+		return send_status();
 	default:
 		return false;
 	}
 }
 
-static void refuse(void)
+static void stall(void)
 {
 	USB_EP_STALL_ARM = USB_EP_STALL_ARM_EP0_IN_BITS | USB_EP_STALL_ARM_EP0_OUT_BITS;
 	usb_set_buffers(0, USB_DEVICE_DPRAM_EP_BUFFER_CONTROL_STALL_BITS);
 }
 
-/* What was asked before is forgotten. */
+/* Handles a setup packet; it cancels any previous request. */
 static void control_setup(void)
 {
 	struct setup setup;
@@ -306,11 +306,11 @@ static void control_setup(void)
 	control.address = 0;
 	control.data1 = true;
 	usb_set_buffers(0, 0);
-	if ((setup.type & KIND) == STANDARD ? !standard(&setup) : (setup.type & KIND) != OF_CLASS || !of_class(&setup))
-		refuse();
+	if ((setup.type & REQUEST_TYPE_MASK) == REQUEST_STANDARD ? !handle_standard(&setup) : (setup.type & REQUEST_TYPE_MASK) != REQUEST_CLASS || !handle_class(&setup))
+		stall();
 }
 
-/* An answer ends when the host says, by an empty packet, that it has come. */
+/* The host ends an answer with an empty packet, the status stage. */
 static void control_sent(void)
 {
 	if (control.address) {
@@ -320,7 +320,7 @@ static void control_sent(void)
 		send_answer();
 	} else if (control.answering) {
 		control.answering = false;
-		usb_give(0, true, 0, true);
+		usb_start_buffer(0, true, 0, true);
 	}
 }
 
@@ -331,7 +331,7 @@ static void control_received(void)
 	control.receiving = false;
 	for (uint8_t i = 0; i < sizeof(line_coding); i++)
 		line_coding[i] = USB_DEVICE_DPRAM[USB_DEVICE_DPRAM_EP0_BUFFER_OFFSET + i];
-	agree();
+	send_status();
 }
 
 static void control_reset(void)
@@ -343,7 +343,7 @@ static void control_reset(void)
 	USB_ADDR_ENDP = 0;
 }
 
-/* The serial number is that of the flash. */
+/* The serial number of the device is that of its flash. */
 static void control_begin(void)
 {
 	static const char DIGITS[] = "0123456789ABCDEF";
@@ -359,19 +359,19 @@ static void end_session(void)
 	USB_SIE_STATUS = USB_SIE_STATUS_BUS_RESET_BITS;
 	USB_BUFF_STATUS = USB_BUFF_STATUS;
 	control_reset();
-	line_set_up(false);
+	line_configure(false);
 }
 
-static void take_buffers(uint32_t done)
+static void handle_buffers(uint32_t done)
 {
 	USB_BUFF_STATUS = done;
 	if (done & USB_BUFF_STATUS_EP_BITS(0, false))
 		control_sent();
 	if (done & USB_BUFF_STATUS_EP_BITS(0, true))
 		control_received();
-	if (done & USB_BUFF_STATUS_EP_BITS(LINE_ENDPOINT, false))
+	if (done & USB_BUFF_STATUS_EP_BITS(DATA_ENDPOINT, false))
 		line.sending = false;
-	if (done & USB_BUFF_STATUS_EP_BITS(LINE_ENDPOINT, true))
+	if (done & USB_BUFF_STATUS_EP_BITS(DATA_ENDPOINT, true))
 		receive_packet();
 }
 
@@ -382,7 +382,7 @@ void usb_interrupt(void)
 	if (pending & USB_INTS_BUS_RESET_BITS)
 		end_session();
 	else if (pending & USB_INTS_BUFF_STATUS_BITS)
-		take_buffers(USB_BUFF_STATUS);
+		handle_buffers(USB_BUFF_STATUS);
 	if (pending & USB_INTS_SETUP_REQ_BITS) {
 		USB_SIE_STATUS = USB_SIE_STATUS_SETUP_REC_BITS;
 		control_setup();
@@ -393,10 +393,10 @@ static void send_packet(void)
 {
 	uint8_t size = 0;
 
-	while (send_tail != send_head && size < SENT_AT_ONCE)
-		USB_DEVICE_DPRAM[IN_DATA + size++] = send[send_tail++];
+	while (send_tail != send_head && size < MAX_PACKET)
+		USB_DEVICE_DPRAM[IN_BUFFER + size++] = send[send_tail++];
 	line.sending = true;
-	usb_give(LINE_ENDPOINT, false, size, line.in_data1);
+	usb_start_buffer(DATA_ENDPOINT, false, size, line.in_data1);
 	line.in_data1 = !line.in_data1;
 }
 
@@ -408,17 +408,17 @@ static void feed(void)
 	}
 	if (send_tail != send_head && !line.sending)
 		send_packet();
-	if (line.set_up && !line.offering && receive_room() >= PACKET_SIZE)
-		offer();
+	if (line.set_up && !line.receiving_packet && receive_room() >= PACKET_SIZE)
+		receive_next();
 }
 
-uint8_t machine_room(void)
+uint8_t machine_send_space(void)
 {
 	feed();
 	return send_tail - send_head - 1;
 }
 
-bool machine_sent_all(void)
+bool machine_send_done(void)
 {
 	feed();
 	return send_tail == send_head;
@@ -444,14 +444,14 @@ uint16_t machine_bytes_dropped(void)
 	return 0;
 }
 
-/* The pin that would show the bus voltage is not used: VBUS is taken as present, since the host only talks if it is. */
+/* No pin senses the bus voltage, so VBUS detection is overridden: without VBUS no host communicates. */
 void line_begin(void)
 {
-	chip_begin(RESETS_RESET_PLL_USB_BITS);
+	unreset_blocks(RESETS_RESET_PLL_USB_BITS);
 	pll_begin(PLL_USB_BASE, 100, 5, 5);
 	CLOCKS_CLK_USB_CTRL = CLOCKS_CLK_USB_CTRL_ENABLE_BITS;
-	chip_begin(RESETS_RESET_USBCTRL_BITS);
-	for (uint16_t at = 0; at < OUT_DATA; at += 4)
+	unreset_blocks(RESETS_RESET_USBCTRL_BITS);
+	for (uint16_t at = 0; at < OUT_BUFFER; at += 4)
 		REGISTER(USBCTRL_DPRAM_BASE + at) = 0;
 	control_begin();
 	USB_USB_MUXING = USB_USB_MUXING_TO_PHY_BITS | USB_USB_MUXING_SOFTCON_BITS;

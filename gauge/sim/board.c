@@ -10,7 +10,7 @@
 #define MAX_K 8
 #define BITS 32
 #define HALF FE_HIST_BUCKETS(BITS, MAX_K)
-#define KEPT 4000000
+#define MAX_SAMPLES 4000000
 
 static uint32_t draw(struct bench *bench)
 {
@@ -23,10 +23,10 @@ static unsigned long draw_within(struct bench *bench, unsigned long min, unsigne
 	return min + (unsigned long)(((uint64_t)draw(bench) * (max - min + 1)) >> 32);
 }
 
-static void keep(struct bench *bench, int series, int64_t value)
+static void record_sample(struct bench *bench, int series, int64_t value)
 {
-	if (bench->count[series] < KEPT)
-		bench->kept[series][bench->count[series]++] = value;
+	if (bench->count[series] < MAX_SAMPLES)
+		bench->samples[series][bench->count[series]++] = value;
 }
 
 static void trace(struct bench *bench, const char *way, int level, avr_cycle_count_t when)
@@ -47,7 +47,7 @@ static avr_cycle_count_t on_answer(avr_t *avr, avr_cycle_count_t when, void *con
 
 	(void)avr;
 	edge->used = 0;
-	keep(edge->bench, edge->level, edge->delay);
+	record_sample(edge->bench, edge->level, edge->delay);
 	drive_input(edge->bench, edge->level, when);
 	return 0;
 }
@@ -58,12 +58,12 @@ static struct edge *free_edge(struct bench *bench)
 		if (!bench->pending[i].used)
 			return &bench->pending[i];
 	}
-	fprintf(stderr, "the simulated board has fallen too far behind\n");
+	fprintf(stderr, "too many answers of the simulated board are pending\n");
 	exit(1);
 }
 
-/* The board follows its input, one answer after the other. */
-void board_sees(void *context, int level, avr_cycle_count_t when)
+/* The board follows its input, with answers in order. */
+void board_output_changed(void *context, int level, avr_cycle_count_t when)
 {
 	struct bench *bench = context;
 	avr_cycle_count_t now = bench->machine.avr->cycle, at;
@@ -109,7 +109,7 @@ static avr_cycle_count_t on_fall(avr_t *avr, avr_cycle_count_t when, void *conte
 
 	drive_input(bench, 0, when);
 	if (bench->have_fall)
-		keep(bench, 0, (int64_t)(when - bench->last_fall) - (int64_t)bench->expected);
+		record_sample(bench, 0, (int64_t)(when - bench->last_fall) - (int64_t)bench->expected);
 	bench->last_fall = when;
 	bench->have_fall = 1;
 	bench->falls--;
@@ -117,7 +117,7 @@ static avr_cycle_count_t on_fall(avr_t *avr, avr_cycle_count_t when, void *conte
 	return 0;
 }
 
-void board_stand_still(struct bench *bench)
+void board_stop(struct bench *bench)
 {
 	bench->follows = 0;
 	bench->falls = 0;
@@ -144,7 +144,7 @@ static void print_half(const uint32_t *buckets, uint32_t size, int series, const
 	}
 }
 
-void board_tell_truth(struct bench *bench, unsigned k)
+void board_print_histograms(struct bench *bench, unsigned k)
 {
 	static uint32_t buckets[2][HALF];
 
@@ -153,7 +153,7 @@ void board_tell_truth(struct bench *bench, unsigned k)
 
 		memset(buckets, 0, sizeof(buckets));
 		for (size_t i = 0; i < bench->count[series]; i++) {
-			int64_t value = bench->kept[series][i];
+			int64_t value = bench->samples[series][i];
 
 			buckets[value < 0][fe_hist_index(fe_magnitude(value), k)]++;
 			fe_stats_add(&stats, value);
@@ -171,8 +171,8 @@ void board_tell_truth(struct bench *bench, unsigned k)
 int board_begin(struct bench *bench)
 {
 	for (int series = 0; series < 2; series++) {
-		bench->kept[series] = malloc(KEPT * sizeof(int64_t));
-		if (!bench->kept[series])
+		bench->samples[series] = malloc(MAX_SAMPLES * sizeof(int64_t));
+		if (!bench->samples[series])
 			return -1;
 	}
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The simulated board of the exact gauge: its delays are known to the cycle, and kept to compare. */
+/* The simulated board of the exact simulator: its delays are known to the cycle, and recorded for comparison. */
 #ifndef SIM_BOARD_H
 #define SIM_BOARD_H
 
@@ -13,7 +13,7 @@
 struct edge {
 	int level;
 	struct bench *bench;
-	long delay; /* what the board took for it; -1: not an answer */
+	long delay; /* cycles from the stimulus to this answer; -1: not an answer */
 	int used;
 };
 
@@ -28,7 +28,7 @@ struct bench {
 	avr_cycle_count_t last_fall;
 	int have_fall;
 	unsigned long expected;
-	int64_t *kept[2];
+	int64_t *samples[2];
 	size_t count[2];
 	char line[256];
 	size_t line_length;
@@ -36,18 +36,18 @@ struct bench {
 	FILE *trace, *raw;
 };
 
-/* The firmware has changed its output; a timer16_output. */
-void board_sees(void *context, int level, avr_cycle_count_t when);
+/* A timer16_output: handles a change of the firmware's output. */
+void board_output_changed(void *context, int level, avr_cycle_count_t when);
 
-/* Falls so many times of its own accord: `PERIOD JITTER LOW N`; -1 when the arguments are not that. */
+/* Starts N falling edges, with arguments `PERIOD JITTER LOW N`; -1 if these are invalid. */
 int board_square(struct bench *bench, const char *arguments);
 
-void board_stand_still(struct bench *bench);
+void board_stop(struct bench *bench);
 
-/* Prints what the board has done as histograms in the gauge's words, and forgets it. */
-void board_tell_truth(struct bench *bench, unsigned k);
+/* Prints the board's samples as histograms in the gauge's format, and clears them. */
+void board_print_histograms(struct bench *bench, unsigned k);
 
-/* Room for what the board does; -1 when there is none. */
+/* Allocates memory for the samples; -1 if there is none. */
 int board_begin(struct bench *bench);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "hardware.h"
 
-static avr_cycle_count_t give(avr_t *avr, avr_cycle_count_t when, void *context)
+static avr_cycle_count_t deliver(avr_t *avr, avr_cycle_count_t when, void *context)
 {
 	struct edges *edges = context;
 
@@ -16,7 +16,7 @@ static avr_cycle_count_t give(avr_t *avr, avr_cycle_count_t when, void *context)
 	return edges->count ? edges->waiting[edges->first].at : 0;
 }
 
-static int wait_for(struct edges *edges, int level, avr_cycle_count_t at)
+static int enqueue(struct edges *edges, int level, avr_cycle_count_t at)
 {
 	avr_t *avr = edges->timer->avr;
 	unsigned place = (edges->first + edges->count) % EDGES_ROOM;
@@ -26,11 +26,11 @@ static int wait_for(struct edges *edges, int level, avr_cycle_count_t at)
 	edges->waiting[place].at = at;
 	edges->waiting[place].level = level;
 	if (edges->count++ == 0)
-		avr_cycle_timer_register(avr, at - avr->cycle, give, edges);
+		avr_cycle_timer_register(avr, at - avr->cycle, deliver, edges);
 	return 0;
 }
 
-static void give_late(struct edges *edges, int level, avr_cycle_count_t at)
+static void deliver_late(struct edges *edges, int level, avr_cycle_count_t at)
 {
 	avr_cycle_count_t now = edges->timer->avr->cycle, zero = edges->timer->zero;
 
@@ -63,14 +63,14 @@ int edges_put(struct edges *edges, int level, avr_cycle_count_t at)
 	edges->last = at;
 	edges->in++;
 	if (edges->count || at > edges->timer->avr->cycle)
-		return wait_for(edges, level, at);
-	give_late(edges, level, at);
+		return enqueue(edges, level, at);
+	deliver_late(edges, level, at);
 	return 0;
 }
 
 void edges_clear(struct edges *edges)
 {
-	avr_cycle_timer_cancel(edges->timer->avr, give, edges);
+	avr_cycle_timer_cancel(edges->timer->avr, deliver, edges);
 	edges->count = 0;
 	edges->last = edges->free_at = 0;
 }

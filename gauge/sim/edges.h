@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Edges on their way to the firmware's input, in order, each given at its cycle.  They wait here on one
- * timer of simavr's: it has 64 for everybody, and forgets what is registered beyond.
+ * The queue of edges for the firmware's input, each delivered at its cycle.  The queue needs one timer of simavr, which has
+ * only 64 and drops further registrations.
  */
 #ifndef SIM_EDGES_H
 #define SIM_EDGES_H
@@ -12,8 +12,8 @@
 
 struct edges {
 	struct timer16 *timer;
-	avr_cycle_count_t last;    /* of the edge put in last */
-	avr_cycle_count_t free_at; /* when the firmware will have taken in what came too late */
+	avr_cycle_count_t last;    /* cycle of the last queued edge */
+	avr_cycle_count_t free_at; /* when the firmware will have handled the late edges */
 	unsigned long in, put_back, put_off;
 	unsigned first, count;
 	struct {
@@ -22,14 +22,14 @@ struct edges {
 	} waiting[EDGES_ROOM];
 };
 
-/* The cycle for an edge that answers nothing: its time was taken when it was read, perhaps late and together with others,
- * which are dealt out so that the firmware gets to see each. */
+/* The cycle for an edge that is no answer.  Such edges may be read late and together, so they are spread for the firmware to
+ * capture each. */
 avr_cycle_count_t edges_apart(struct edges *edges, avr_cycle_count_t at);
 
-/* Puts an edge in for a cycle, or as near to it as can be when that has passed; -1 when there is no room. */
+/* Queues an edge for a cycle, or for the nearest possible one if it has passed; -1 if the queue is full. */
 int edges_put(struct edges *edges, int level, avr_cycle_count_t at);
 
-/* Forgets what waits, with the timer. */
+/* Discards all queued edges and the timer. */
 void edges_clear(struct edges *edges);
 
 #endif

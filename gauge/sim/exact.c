@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The gauge in simulated time with a board of exactly known delays, driven by a script on standard
- * input.  What the board has done is kept in a histogram of its own, to compare with the gauge's.
+ * The gauge in simulated time, with a board of exactly known delays, controlled by a script on standard input.  The board
+ * records its own histograms, for comparison with the gauge's.
  *
  *   say TEXT             send a line, run until the reply's last line, print the reply
  *   type TEXT            send a line without waiting
@@ -11,8 +11,8 @@
  *   square PERIOD JITTER LOW N   the board falls N times, every PERIOD + 0 to JITTER cycles, low for LOW
  *   still                the board does nothing
  *   expect PERIOD        deviations of falls are counted from this period
- *   truth K              print the board's own histograms in the gauge's words, and clear them
- *   trace FILE           from now on write each edge, `out|in LEVEL CYCLE`, one a line
+ *   truth K              print the board's own histograms in the gauge's format, and clear them
+ *   trace FILE           from now on write each edge as a line `out|in LEVEL CYCLE`
  *   raw FILE             from now on write each byte of the serial line
  *   cost                 print cycles simulated and CPU time used
  */
@@ -24,7 +24,7 @@
 
 #include "board.h"
 
-#define TELL_LIMIT_CYCLES (60ull * MACHINE_HZ)
+#define REPLY_TIMEOUT_CYCLES (60ull * MACHINE_HZ)
 
 static void end_line(struct bench *bench)
 {
@@ -43,7 +43,7 @@ static void on_byte(void *context, uint8_t byte)
 	if (bench->raw)
 		fputc(byte, bench->raw);
 	if (byte == 0)
-		bench->in_frame = !bench->in_frame; /* raw samples are no part of replies */
+		bench->in_frame = !bench->in_frame; /* raw samples are not part of replies */
 	else if (bench->in_frame)
 		return;
 	else if (byte == '\n')
@@ -68,23 +68,23 @@ static void run(struct bench *bench, avr_cycle_count_t cycles)
 		step(bench);
 }
 
-static void type(struct bench *bench, const char *text)
+static void send_line(struct bench *bench, const char *text)
 {
 	for (const char *c = text;; c++) {
-		while (!machine_give(&bench->machine, *c ? (uint8_t)*c : '\n'))
+		while (!machine_receive(&bench->machine, *c ? (uint8_t)*c : '\n'))
 			step(bench);
 		if (!*c)
 			return;
 	}
 }
 
-static void say(struct bench *bench, const char *text)
+static void send_command(struct bench *bench, const char *text)
 {
-	avr_cycle_count_t limit = bench->machine.avr->cycle + TELL_LIMIT_CYCLES;
+	avr_cycle_count_t limit = bench->machine.avr->cycle + REPLY_TIMEOUT_CYCLES;
 
 	bench->replied = 0;
 	bench->echo = 1;
-	type(bench, text);
+	send_line(bench, text);
 	while (!bench->replied && bench->machine.avr->cycle < limit)
 		step(bench);
 	bench->echo = 0;
@@ -103,7 +103,7 @@ static FILE *open_output(const char *path)
 	return file;
 }
 
-static void tell_cost(const struct bench *bench)
+static void print_cost(const struct bench *bench)
 {
 	printf("cycles=%" PRIu64 " cpu_ms=%ld\n", (uint64_t)bench->machine.avr->cycle,
 	       (long)(clock() / (CLOCKS_PER_SEC / 1000)));
@@ -112,9 +112,9 @@ static void tell_cost(const struct bench *bench)
 static int execute(struct bench *bench, const char *command, const char *arguments)
 {
 	if (!strcmp(command, "say")) {
-		say(bench, arguments);
+		send_command(bench, arguments);
 	} else if (!strcmp(command, "type")) {
-		type(bench, arguments);
+		send_line(bench, arguments);
 	} else if (!strcmp(command, "run")) {
 		run(bench, strtoull(arguments, NULL, 10));
 	} else if (!strcmp(command, "follow")) {
@@ -127,26 +127,26 @@ static int execute(struct bench *bench, const char *command, const char *argumen
 			return -1;
 		}
 	} else if (!strcmp(command, "still")) {
-		board_stand_still(bench);
+		board_stop(bench);
 	} else if (!strcmp(command, "expect")) {
 		bench->expected = strtoul(arguments, NULL, 10);
 	} else if (!strcmp(command, "truth")) {
-		board_tell_truth(bench, (unsigned)strtoul(arguments, NULL, 10));
+		board_print_histograms(bench, (unsigned)strtoul(arguments, NULL, 10));
 	} else if (!strcmp(command, "trace")) {
 		bench->trace = open_output(arguments);
 	} else if (!strcmp(command, "raw")) {
 		bench->raw = open_output(arguments);
 	} else if (!strcmp(command, "cost")) {
-		tell_cost(bench);
+		print_cost(bench);
 	} else {
-		fprintf(stderr, "'%s' is not a command of the script\n", command);
+		fprintf(stderr, "unknown script command '%s'\n", command);
 		return -1;
 	}
 	fflush(stdout);
 	return 0;
 }
 
-static int play(struct bench *bench)
+static int run_script(struct bench *bench)
 {
 	char line[512];
 
@@ -174,9 +174,9 @@ int main(int argc, char **argv)
 	}
 	if (board_begin(&bench))
 		return 1;
-	if (machine_load(&bench.machine, argv[1], argv[2], board_sees, on_byte, &bench))
+	if (machine_load(&bench.machine, argv[1], argv[2], board_output_changed, on_byte, &bench))
 		return 2;
-	status = play(&bench);
+	status = run_script(&bench);
 	if (bench.trace)
 		fclose(bench.trace);
 	if (bench.raw)

@@ -7,11 +7,11 @@
 #include <avr_uart.h>
 #include <sim_elf.h>
 
-/* The general purpose registers, alike in the whole family, by which the firmware knows a simulation. */
+/* General purpose registers, at the same addresses in the whole family, that mark a simulation for the firmware. */
 #define GPIOR1 0x4a
 #define GPIOR2 0x4b
 
-/* Long stretches between events make it quick; simavr's own sleep would wait in real time. */
+/* Long steps make the simulation fast.  The sleep of simavr would wait in real time. */
 #define STEP_CYCLES 1000
 
 static void on_uart_output(struct avr_irq_t *irq, uint32_t byte, void *context)
@@ -19,7 +19,7 @@ static void on_uart_output(struct avr_irq_t *irq, uint32_t byte, void *context)
 	struct machine *machine = context;
 
 	(void)irq;
-	machine->said(machine->context, (uint8_t)byte);
+	machine->on_byte(machine->context, (uint8_t)byte);
 }
 
 static void on_uart_ready(struct avr_irq_t *irq, uint32_t value, void *context)
@@ -40,13 +40,13 @@ static void on_uart_busy(struct avr_irq_t *irq, uint32_t value, void *context)
 		machine->uart_ready = 0;
 }
 
-static void do_not_sleep(avr_t *avr, avr_cycle_count_t cycles)
+static void skip_sleep(avr_t *avr, avr_cycle_count_t cycles)
 {
 	(void)avr;
 	(void)cycles;
 }
 
-static void be_quiet(avr_t *avr, const int level, const char *format, va_list values)
+static void log_errors(avr_t *avr, const int level, const char *format, va_list values)
 {
 	(void)avr;
 	if (level <= LOG_ERROR)
@@ -76,26 +76,26 @@ static void mark_simulated(avr_t *avr)
 }
 
 int machine_load(struct machine *machine, const char *mcu, const char *image, timer16_output output,
-		 machine_byte said, void *context)
+		 machine_byte on_byte, void *context)
 {
 	const struct timer16_map *map = timer16_map(mcu);
 	elf_firmware_t firmware = { 0 };
 
-	avr_global_logger_set(be_quiet);
-	*machine = (struct machine){ .said = said, .context = context };
+	avr_global_logger_set(log_errors);
+	*machine = (struct machine){ .on_byte = on_byte, .context = context };
 	if (!map || !(machine->avr = avr_make_mcu_by_name(mcu))) {
-		fprintf(stderr, "'%s' cannot be simulated; name atmega328p, atmega32u4 or atmega2560\n", mcu);
+		fprintf(stderr, "'%s' is not supported; choose atmega328p, atmega32u4 or atmega2560\n", mcu);
 		return -1;
 	}
 	if (elf_read_firmware(image, &firmware)) {
-		fprintf(stderr, "%s: cannot be read as a firmware image; name the .elf file\n", image);
+		fprintf(stderr, "%s: not a firmware image; name the .elf file\n", image);
 		return -1;
 	}
 	avr_init(machine->avr);
 	firmware.frequency = MACHINE_HZ;
 	avr_load_firmware(machine->avr, &firmware);
 	machine->avr->frequency = MACHINE_HZ;
-	machine->avr->sleep = do_not_sleep;
+	machine->avr->sleep = skip_sleep;
 	machine->avr->run_cycle_limit = STEP_CYCLES;
 	attach_uart(machine, map->uart);
 	timer16_attach(&machine->timer, machine->avr, map, output, context);
@@ -110,7 +110,7 @@ int machine_step(struct machine *machine)
 	return state == cpu_Done || state == cpu_Crashed ? -1 : 0;
 }
 
-int machine_give(struct machine *machine, uint8_t byte)
+int machine_receive(struct machine *machine, uint8_t byte)
 {
 	if (!machine->uart_ready)
 		return 0;

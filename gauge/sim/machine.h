@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The firmware image in a simulated microcontroller: pins and serial line, nothing paced. */
+/* The firmware in a simulated microcontroller, with pins and serial line, in simulated time. */
 #ifndef SIM_MACHINE_H
 #define SIM_MACHINE_H
 
@@ -15,21 +15,21 @@ struct machine {
 	struct timer16 timer;
 	avr_irq_t *uart_input;
 	int uart_ready;
-	machine_byte said;
+	machine_byte on_byte;
 	void *context;
 };
 
-/* Loads an ELF image; returns 0, or -1 with the reason on standard error. */
+/* Loads an ELF image; `on_byte` gets each byte that the firmware sends.  Returns 0, or -1 with a message on stderr. */
 int machine_load(struct machine *machine, const char *mcu, const char *image, timer16_output output,
-		 machine_byte said, void *context);
+		 machine_byte on_byte, void *context);
 
-/* Runs one step (up to the next event); -1 when the program has crashed. */
+/* Runs one step, up to the next event; -1 if the program has crashed. */
 int machine_step(struct machine *machine);
 
-/* Gives a byte to the serial line; 0 when it is busy and the byte must be given later. */
-int machine_give(struct machine *machine, uint8_t byte);
+/* Passes a byte to the serial line; 0 if the line is busy, so try again later. */
+int machine_receive(struct machine *machine, uint8_t byte);
 
-/* As the reset button does: the program begins anew, and its clock with it. */
+/* The reset button: restarts the program and its clock. */
 void machine_reset(struct machine *machine);
 
 #endif

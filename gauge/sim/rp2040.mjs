@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The RP2040 gauge in simulated time: its very image in rp2040js, with a board of exactly known delays, driven by a
- * script on standard input in the words of exact.c.  The emulator lets the PIO run by itself; here it takes a step with
- * each cycle of the processor, and the serial line takes the time of its baud rate, or of a USB (usb_host.mjs) where the image
- * has one.
+ * The RP2040 gauge in simulated time: its image in rp2040js, with a board of exactly known delays, controlled by a script on
+ * standard input with the commands of exact.c.  The emulator runs the PIO independently; here the PIO steps once per cycle of
+ * the processor.  The serial line takes the time of its baud rate, or of the USB (usb_host.mjs) if the image has one.
  *
  *   node rp2040.mjs PACKAGES IMAGE.uf2 <SCRIPT
  *
@@ -16,13 +15,13 @@
  *   square PERIOD JITTER LOW N   the board falls N times, every PERIOD + 0 to JITTER cycles, low for LOW
  *   still                the board does nothing
  *   expect PERIOD        deviations of falls are counted from this period
- *   truth K              print the board's own histograms in the gauge's words, and clear them
- *   trace FILE           from now on write each edge, `out|in LEVEL CYCLE`, one a line
+ *   truth K              print the board's own histograms in the gauge's format, and clear them
+ *   trace FILE           from now on write each edge as a line `out|in LEVEL CYCLE`
  *   raw FILE             from now on write each byte of the serial line
- *   usb                  print what the device told of itself
- *   reset, close, open   the USB's host resets the device and sets it up anew; closes the port; opens it
- *   hold N               with 1 the host reads nothing, with 0 it does again
- *   serve FD CYCLES      for so long, the line goes to this master of a pseudo-terminal; no longer than that is open
+ *   usb                  print the descriptors of the device
+ *   reset, close, open   the USB host resets and configures the device; closes the port; opens it
+ *   hold N               1: the host stops reading; 0: it continues
+ *   serve FD CYCLES      connect the line to this pseudo-terminal master for CYCLES, at most until it is closed
  *   cost                 print cycles simulated and CPU time used
  */
 import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
@@ -35,26 +34,30 @@ const { RP2040, GPIOPinState } = createRequire(resolve(packages, 'package.json')
 
 const HERTZ = 125e6;
 const CYCLE_NS = 8;
-const CYCLES_OF_BYTE = HERTZ / 500000 * 10;
-const TELL_LIMIT_CYCLES = 60 * HERTZ;
+const CYCLES_PER_BYTE = HERTZ / 500000 * 10;
+const REPLY_TIMEOUT_CYCLES = 60 * HERTZ;
 const OUT_PIN = 2;
 const IN_PIN = 3;
 const FLASH = 0x10000000;
-const SECOND_STAGE = 0x20041f00; // where the chip's ROM puts the first 256 bytes of the flash
+const SECOND_STAGE = 0x20041f00; // where the chip's ROM copies the first 256 bytes of the flash
+const XIP_SSI_BASE = 0x18000000;
+const [SSI_SER_OFFSET, SSI_RXFLR_OFFSET, SSI_DR0_OFFSET] = [0x10, 0x24, 0x60];
+const WATCHDOG_BASE = 0x40058000;
 const CYCLES_BETWEEN_READS = 20000;
-const MARK_OF_SIMULATION = 0x53494d55;
-const UART_SEND = { room: 32, full: 1 << 5, empty: 1 << 7 };
-const FLASH_ID = [0x4b, 0, 0, 0, 0, 0xe6, 0x60, 0x58, 0x38, 0x83, 0x2a, 0x45, 0x21]; // answers to the bytes that ask
+const SIMULATION_MARK = 0x53494d55;
+const UART_FIFO_SIZE = 32;
+const [UARTFR_RXFE, UARTFR_TXFF, UARTFR_RXFF, UARTFR_TXFE] = [1 << 4, 1 << 5, 1 << 6, 1 << 7];
+const FLASH_ID = [0x4b, 0, 0, 0, 0, 0xe6, 0x60, 0x58, 0x38, 0x83, 0x2a, 0x45, 0x21]; // the replies to the bytes of the command
 
 const chip = new RP2040();
 const pio = chip.pio[0];
 const uart = chip.uart[0];
-const usb = new UsbHost(chip, takeByte);
-chip.logger = { debug() {}, info() {}, warn: complain, error: complain };
+const usb = new UsbHost(chip, receiveByte);
+chip.logger = { debug() {}, info() {}, warn: logError, error: logError };
 
 let cycle = 0;
 let random = 12345;
-const events = []; // [cycle, function], soonest first
+const events = []; // [cycle, function], in order
 const sending = [];
 const receiving = [];
 let lineFreeAt = 0;
@@ -62,12 +65,12 @@ let line = '';
 let inFrame = false;
 let echo = false;
 let replied = false;
-let hosted = null; // bytes for the host's port
+let hostBytes = null; // bytes for the host's port
 let trace = null;
 let raw = null;
-const board = { follows: null, deaf: 0, lastIn: 0, falls: 0, haveFall: false, expected: 0, kept: [[], []] };
+const board = { follows: null, deaf: 0, lastIn: 0, falls: 0, haveFall: false, expected: 0, samples: [[], []] };
 
-function complain(component, message) {
+function logError(component, message) {
   process.stderr.write(`${component}: ${message}\n`);
 }
 
@@ -93,7 +96,7 @@ function driveInput(level) {
   chip.gpio[IN_PIN].setInputValue(level);
 }
 
-function boardSees(level) {
+function outputChanged(level) {
   note('out', level);
   if (!board.follows)
     return;
@@ -105,7 +108,7 @@ function boardSees(level) {
   const answer = Math.max(seen + Math.max(1, board.follows()), board.lastIn + 1);
   board.lastIn = answer;
   at(answer, () => {
-    board.kept[Number(level)].push(answer - seen);
+    board.samples[Number(level)].push(answer - seen);
     driveInput(level);
   });
 }
@@ -116,7 +119,7 @@ function fall() {
     return;
   driveInput(false);
   if (board.haveFall)
-    board.kept[0].push(now - board.lastFall - board.expected);
+    board.samples[0].push(now - board.lastFall - board.expected);
   board.lastFall = now;
   board.haveFall = true;
   board.falls--;
@@ -125,13 +128,13 @@ function fall() {
     at(now + board.period + draw(0, board.jitter), fall);
 }
 
-function takeByte(byte) {
+function receiveByte(byte) {
   if (raw !== null)
     writeSync(raw, Uint8Array.of(byte));
-  if (hosted)
-    hosted.push(byte);
+  if (hostBytes)
+    hostBytes.push(byte);
   else if (byte === 0)
-    inFrame = !inFrame; // raw samples are no part of replies
+    inFrame = !inFrame; // raw samples are not part of replies
   else if (inFrame || byte === 13)
     return;
   else if (byte !== 10)
@@ -144,18 +147,18 @@ function takeByte(byte) {
   }
 }
 
-/* The line carries a byte each way at a time. */
+/* Transfers one byte in each direction. */
 function serveLine() {
-  lineFreeAt = cycle + CYCLES_OF_BYTE;
+  lineFreeAt = cycle + CYCLES_PER_BYTE;
   if (sending.length)
-    takeByte(sending.shift());
+    receiveByte(sending.shift());
   if (receiving.length)
     uart.feedByte(receiving.shift());
 }
 
 function stepPio() {
   for (const machine of pio.machines)
-    if (machine.enabled) // the emulator's own step() does not ask
+    if (machine.enabled) // the emulator's step() does not test this
       machine.step();
   pio.checkChangedPins();
 }
@@ -190,7 +193,7 @@ function type(text) {
   send(Buffer.from(text + '\n'));
 }
 
-/* What has come from the host's port: null once it is closed there. */
+/* The bytes from the host's port; null if it was closed. */
 function readHost(port) {
   const buffer = Buffer.alloc(4096);
   try {
@@ -206,17 +209,17 @@ function readHost(port) {
 
 function serve(port, cycles) {
   const end = cycle + cycles;
-  hosted = [];
+  hostBytes = [];
   for (let bytes; cycle < end && (bytes = readHost(port)) !== null; run(CYCLES_BETWEEN_READS)) {
     send(bytes);
-    if (hosted.length)
-      writeSync(port, Uint8Array.from(hosted.splice(0)));
+    if (hostBytes.length)
+      writeSync(port, Uint8Array.from(hostBytes.splice(0)));
   }
-  hosted = null;
+  hostBytes = null;
 }
 
 function say(text) {
-  const limit = cycle + TELL_LIMIT_CYCLES;
+  const limit = cycle + REPLY_TIMEOUT_CYCLES;
   replied = false;
   echo = true;
   type(text);
@@ -232,9 +235,9 @@ function bucketOf(magnitude, k) {
   return shift * 2 ** k + (magnitude >>> shift);
 }
 
-function tellTruth(k) {
+function printHistograms(k) {
   for (const series of [0, 1]) {
-    const values = board.kept[series];
+    const values = board.samples[series];
     const counts = new Map();
     let sum = 0, squares = 0n;
     for (const value of values) {
@@ -249,7 +252,7 @@ function tellTruth(k) {
     const greatest = values.reduce((a, b) => Math.max(a, b), values[0] ?? 0);
     process.stdout.write(`series=${series} count=${values.length} min=${least} max=${greatest} sum=${sum} ` +
       `sum_sq=${squares}\n`);
-    board.kept[series] = [];
+    board.samples[series] = [];
   }
   process.stdout.write('ok\n');
 }
@@ -259,63 +262,64 @@ function square(period, jitter, low, falls) {
   at(cycle + period, fall);
 }
 
-function still() {
+function stopBoard() {
   board.follows = null;
   board.falls = 0;
   driveInput(true);
 }
 
-function tellUsb() {
-  process.stdout.write(JSON.stringify(usb.told) + '\nok\n');
+function printDescriptors() {
+  process.stdout.write(JSON.stringify(usb.descriptors) + '\nok\n');
 }
 
-/* The emulator's flash has no number. */
-function giveFlashItsId() {
-  const flash = chip.peripherals[0x18000];
-  const asked = [];
+/* The emulator's flash has no unique number, so its SSI registers are intercepted. */
+function emulateFlashId() {
+  const flash = chip.peripherals[XIP_SSI_BASE >>> 12];
+  const replies = [];
   const [read, write] = [flash.readUint32.bind(flash), flash.writeUint32.bind(flash)];
   flash.writeUint32 = (offset, value) => {
-    if (offset === 0x60)
-      asked.push(FLASH_ID[asked.length]);
-    else if (offset !== 0x10) // which flash is meant: there is one
+    if (offset === SSI_DR0_OFFSET)
+      replies.push(FLASH_ID[replies.length]);
+    else if (offset !== SSI_SER_OFFSET) // selects the flash: there is one
       write(offset, value);
   };
   flash.readUint32 = (offset) => {
-    if (offset === 0x24)
-      return asked.length;
-    return offset === 0x60 && asked.length ? asked.shift() : read(offset);
+    if (offset === SSI_RXFLR_OFFSET)
+      return replies.length;
+    return offset === SSI_DR0_OFFSET && replies.length ? replies.shift() : read(offset);
   };
 }
 
 const COMMANDS = {
-  say, type, still, square, serve,
-  usb: tellUsb,
+  say, type, square, serve,
+  still: stopBoard,
+  usb: printDescriptors,
   reset: () => usb.reset(),
   close: () => usb.close(),
-  open: () => usb.reopen(),
-  hold: (held) => { usb.held = Boolean(held); },
+  open: () => usb.openAgain(),
+  hold: (paused) => { usb.readPaused = Boolean(paused); },
   run: (cycles) => run(Number(cycles)),
   follow: (min, max) => { board.follows = () => draw(min, max); },
   count: (from) => { let next = from; board.follows = () => next++; },
   deaf: (edges) => { board.deaf = edges; },
   expect: (period) => { board.expected = period; },
-  truth: tellTruth,
+  truth: printHistograms,
   trace: (path) => { trace = openSync(path, 'w'); },
   raw: (path) => { raw = openSync(path, 'w'); },
   cost: () => process.stdout.write(`cycles=${cycle} cpu_ms=${Math.round(process.cpuUsage().user / 1000)}\n`),
 };
 const WITH_TEXT = ['say', 'type', 'trace', 'raw'];
 
-function play(script) {
+function runScript(script) {
   for (const words of script.split('\n').filter(Boolean)) {
     const [name, rest] = /^(\S+) ?(.*)$/.exec(words).slice(1);
     if (!(name in COMMANDS))
-      throw new Error(`'${name}' is no command of the script`);
+      throw new Error(`unknown script command '${name}'`);
     COMMANDS[name](...(WITH_TEXT.includes(name) ? [rest] : rest.split(' ').filter(Boolean).map(Number)));
   }
 }
 
-/* What the chip's ROM does: the blocks of the file are in the flash, the first 256 bytes are run from RAM. */
+/* As the chip's ROM does: writes the blocks of the file to the flash, and runs its first 256 bytes from RAM. */
 function boot() {
   const file = readFileSync(imagePath);
   for (let block = 0; block < file.length; block += 512)
@@ -328,16 +332,16 @@ function boot() {
 pio.run = () => {};
 uart.onByte = (byte) => sending.push(byte);
 Object.defineProperty(uart, 'flags', {
-  get: () => (uart.rxFIFO.full ? 1 << 6 : 0) | (uart.rxFIFO.empty ? 1 << 4 : 0) |
-    (sending.length >= UART_SEND.room ? UART_SEND.full : 0) | (sending.length ? 0 : UART_SEND.empty),
+  get: () => (uart.rxFIFO.full ? UARTFR_RXFF : 0) | (uart.rxFIFO.empty ? UARTFR_RXFE : 0) |
+    (sending.length >= UART_FIFO_SIZE ? UARTFR_TXFF : 0) | (sending.length ? 0 : UARTFR_TXFE),
 });
-giveFlashItsId();
-chip.peripherals[0x40058].scratchData[0] = MARK_OF_SIMULATION;
+emulateFlashId();
+chip.peripherals[WATCHDOG_BASE >>> 12].scratchData[0] = SIMULATION_MARK;
 boot();
 chip.gpio[IN_PIN].setInputValue(true);
 chip.gpio[1].setInputValue(true);
-chip.gpio[OUT_PIN].addListener((state) => boardSees(state === GPIOPinState.High));
-play(readFileSync(0, 'utf8'));
+chip.gpio[OUT_PIN].addListener((state) => outputChanged(state === GPIOPinState.High));
+runScript(readFileSync(0, 'utf8'));
 for (const file of [trace, raw])
   if (file !== null)
     closeSync(file);

@@ -9,8 +9,9 @@
 
 #define WRAP 65536
 
-enum { FLAG_OVERFLOW = 1 << 0, FLAG_A = 1 << 1, FLAG_B = 1 << 2, FLAG_CAPTURE = 1 << 5 };
-enum { CLOCK_MASK = 7, CLOCK_UNDIVIDED = 1, CAPTURE_RISING = 1 << 6, FORCE_A = 1 << 7 };
+/* Bits of TIFRn, TCCRnB and TCCRnC, named as in the datasheets. */
+enum { TOVn = 1 << 0, OCFnA = 1 << 1, OCFnB = 1 << 2, ICFn = 1 << 5 };
+enum { CSn_MASK = 7, CSn0 = 1, ICESn = 1 << 6, FOCnA = 1 << 7 };
 
 static const struct timer16_map MAPS[] = {
 	{ "atmega328p", '0', 0x36, 0x6f, 0x80, 0x81, 0x82, 0x84, 0x86, 0x88, 0x8a, 10, 12, 13, 0x23, 0x23, 1, 0, 4 },
@@ -28,7 +29,7 @@ const struct timer16_map *timer16_map(const char *mcu)
 	return NULL;
 }
 
-static uint16_t count_at(const struct timer16 *timer, avr_cycle_count_t cycle)
+static uint16_t tcnt_at(const struct timer16 *timer, avr_cycle_count_t cycle)
 {
 	return timer->running ? (uint16_t)(cycle - timer->zero) : 0;
 }
@@ -46,10 +47,10 @@ static void set_output(struct timer16 *timer, int level, avr_cycle_count_t when)
 	timer->changed(timer->context, level, when);
 }
 
-/* What the compare mode of output A says to do on a match: 2 clears, 3 sets; others are not used. */
+/* Compare output mode A (COMnA1:0): 2 clears the output on a match, 3 sets it; other modes are not used. */
 static void match_a(struct timer16 *timer, avr_cycle_count_t when)
 {
-	int action = timer->avr->data[timer->map->control_a] >> 6;
+	int action = timer->avr->data[timer->map->tccra] >> 6;
 
 	if (action >= 2)
 		set_output(timer, action == 3, when);
@@ -67,7 +68,7 @@ static avr_cycle_count_t on_match_a(avr_t *avr, avr_cycle_count_t when, void *co
 {
 	struct timer16 *timer = context;
 
-	avr->data[timer->map->flags] |= FLAG_A;
+	avr->data[timer->map->tifr] |= OCFnA;
 	match_a(timer, when);
 	return when + WRAP;
 }
@@ -80,30 +81,30 @@ static avr_cycle_count_t on_match_b(avr_t *avr, avr_cycle_count_t when, void *co
 	return when + WRAP;
 }
 
-/* The pin changes and the flag rises one cycle after the counter equals the compare register.  A
- * store takes two cycles, so a value written now counts from the next cycle on. */
-static void plan_match(struct timer16 *timer, uint16_t address, avr_cycle_timer_t match)
+/* The pin changes and the flag is set one cycle after the counter equals the compare register.  A store takes two cycles, so
+ * a value written now is valid from the next cycle. */
+static void schedule_match(struct timer16 *timer, uint16_t address, avr_cycle_timer_t match)
 {
 	avr_cycle_count_t from = timer->avr->cycle + 1;
-	uint16_t ahead = (uint16_t)(word_at(timer, address) - count_at(timer, from));
+	uint16_t ahead = (uint16_t)(word_at(timer, address) - tcnt_at(timer, from));
 
 	avr_cycle_timer_cancel(timer->avr, match, timer);
 	if (timer->running)
 		avr_cycle_timer_register(timer->avr, 1 + (avr_cycle_count_t)ahead + 1, match, timer);
 }
 
-static void write_compare(avr_t *avr, avr_io_addr_t address, uint8_t value, void *context)
+static void write_ocr(avr_t *avr, avr_io_addr_t address, uint8_t value, void *context)
 {
 	struct timer16 *timer = context;
 
 	avr->data[address] = value;
-	plan_match(timer, address, address == timer->map->compare_a ? on_match_a : on_match_b);
+	schedule_match(timer, address, address == timer->map->ocra ? on_match_a : on_match_b);
 }
 
-static void write_control_b(avr_t *avr, avr_io_addr_t address, uint8_t value, void *context)
+static void write_tccrb(avr_t *avr, avr_io_addr_t address, uint8_t value, void *context)
 {
 	struct timer16 *timer = context;
-	int run = (value & CLOCK_MASK) == CLOCK_UNDIVIDED;
+	int run = (value & CSn_MASK) == CSn0;
 
 	avr->data[address] = value;
 	if (run == timer->running)
@@ -113,14 +114,14 @@ static void write_control_b(avr_t *avr, avr_io_addr_t address, uint8_t value, vo
 	avr_cycle_timer_cancel(avr, on_overflow, timer);
 	if (run)
 		avr_cycle_timer_register(avr, WRAP, on_overflow, timer);
-	plan_match(timer, timer->map->compare_a, on_match_a);
-	plan_match(timer, timer->map->compare_b, on_match_b);
+	schedule_match(timer, timer->map->ocra, on_match_a);
+	schedule_match(timer, timer->map->ocrb, on_match_b);
 }
 
-static void write_control_c(avr_t *avr, avr_io_addr_t address, uint8_t value, void *context)
+static void write_tccrc(avr_t *avr, avr_io_addr_t address, uint8_t value, void *context)
 {
 	(void)address;
-	if (value & FORCE_A)
+	if (value & FOCnA)
 		match_a(context, avr->cycle + 1);
 }
 
@@ -130,15 +131,15 @@ static void write_plain(avr_t *avr, avr_io_addr_t address, uint8_t value, void *
 	avr->data[address] = value;
 }
 
-static uint8_t read_count(avr_t *avr, avr_io_addr_t address, void *context)
+static uint8_t read_tcnt(avr_t *avr, avr_io_addr_t address, void *context)
 {
-	uint16_t count = count_at(context, avr->cycle + 1);
+	uint16_t count = tcnt_at(context, avr->cycle + 1);
 
 	avr->data[address + 1] = count >> 8;
 	return avr->data[address] = (uint8_t)count;
 }
 
-static uint8_t read_capture(avr_t *avr, avr_io_addr_t address, void *context)
+static uint8_t read_icr(avr_t *avr, avr_io_addr_t address, void *context)
 {
 	const struct timer16 *timer = context;
 
@@ -146,7 +147,7 @@ static uint8_t read_capture(avr_t *avr, avr_io_addr_t address, void *context)
 	return avr->data[address] = (uint8_t)timer->captured;
 }
 
-static uint8_t read_pins(avr_t *avr, avr_io_addr_t address, void *context)
+static uint8_t read_pin_register(avr_t *avr, avr_io_addr_t address, void *context)
 {
 	const struct timer16 *timer = context;
 	uint8_t pins = 0;
@@ -158,17 +159,17 @@ static uint8_t read_pins(avr_t *avr, avr_io_addr_t address, void *context)
 	return avr->data[address] = pins;
 }
 
-static void write_flags(avr_t *avr, avr_io_addr_t address, uint8_t value, void *context)
+static void write_tifr(avr_t *avr, avr_io_addr_t address, uint8_t value, void *context)
 {
 	struct timer16 *timer = context;
 
-	if (value & FLAG_OVERFLOW)
+	if (value & TOVn)
 		avr_clear_interrupt(avr, timer->on_overflow);
-	if (value & FLAG_B)
+	if (value & OCFnB)
 		avr_clear_interrupt(avr, timer->on_b);
-	if (value & FLAG_CAPTURE)
+	if (value & ICFn)
 		avr_clear_interrupt(avr, timer->on_capture);
-	avr->data[address] &= (uint8_t)~(value & FLAG_A);
+	avr->data[address] &= (uint8_t)~(value & OCFnA);
 }
 
 static void raise_if(struct timer16 *timer, uint8_t due, uint8_t flag, avr_int_vector_t *vector)
@@ -177,32 +178,32 @@ static void raise_if(struct timer16 *timer, uint8_t due, uint8_t flag, avr_int_v
 		avr_raise_interrupt(timer->avr, vector);
 }
 
-/* What was flagged while masked comes as soon as it is enabled. */
-static void write_mask(avr_t *avr, avr_io_addr_t address, uint8_t value, void *context)
+/* An interrupt that was flagged while masked is raised when it is enabled. */
+static void write_timsk(avr_t *avr, avr_io_addr_t address, uint8_t value, void *context)
 {
 	struct timer16 *timer = context;
-	uint8_t due = value & ~avr->data[address] & avr->data[timer->map->flags];
+	uint8_t due = value & ~avr->data[address] & avr->data[timer->map->tifr];
 
 	avr->data[address] = value;
-	raise_if(timer, due, FLAG_OVERFLOW, timer->on_overflow);
-	raise_if(timer, due, FLAG_B, timer->on_b);
-	raise_if(timer, due, FLAG_CAPTURE, timer->on_capture);
+	raise_if(timer, due, TOVn, timer->on_overflow);
+	raise_if(timer, due, OCFnB, timer->on_b);
+	raise_if(timer, due, ICFn, timer->on_capture);
 }
 
 void timer16_input(struct timer16 *timer, int level, avr_cycle_count_t when)
 {
-	int rising = !!(timer->avr->data[timer->map->control_b] & CAPTURE_RISING);
+	int rising = !!(timer->avr->data[timer->map->tccrb] & ICESn);
 
 	if (level == timer->input)
 		return;
 	timer->input = level;
 	if (level != rising)
 		return;
-	timer->captured = count_at(timer, when);
+	timer->captured = tcnt_at(timer, when);
 	avr_raise_interrupt(timer->avr, timer->on_capture);
 }
 
-static void charge_entry(struct avr_irq_t *irq, uint32_t vector, void *context)
+static void add_entry_cycles(struct avr_irq_t *irq, uint32_t vector, void *context)
 {
 	struct timer16 *timer = context;
 
@@ -240,16 +241,16 @@ void timer16_attach(struct timer16 *timer, avr_t *avr, const struct timer16_map 
 	timer->on_capture = vector_of(avr, map->vector_capture);
 	timer->on_b = vector_of(avr, map->vector_b);
 	timer->on_overflow = vector_of(avr, map->vector_overflow);
-	on_write(timer, map->control_a, write_plain);
-	on_write(timer, map->control_b, write_control_b);
-	on_write(timer, map->control_c, write_control_c);
-	on_write(timer, map->compare_a, write_compare);
-	on_write(timer, map->compare_b, write_compare);
-	on_write(timer, map->flags, write_flags);
-	on_write(timer, map->mask, write_mask);
-	on_read(timer, map->count, read_count);
-	on_read(timer, map->capture, read_capture);
-	on_read(timer, map->out_pins, read_pins);
-	on_read(timer, map->in_pins, read_pins);
-	avr_irq_register_notify(avr->interrupts.irq + AVR_INT_IRQ_RUNNING, charge_entry, timer);
+	on_write(timer, map->tccra, write_plain);
+	on_write(timer, map->tccrb, write_tccrb);
+	on_write(timer, map->tccrc, write_tccrc);
+	on_write(timer, map->ocra, write_ocr);
+	on_write(timer, map->ocrb, write_ocr);
+	on_write(timer, map->tifr, write_tifr);
+	on_write(timer, map->timsk, write_timsk);
+	on_read(timer, map->tcnt, read_tcnt);
+	on_read(timer, map->icr, read_icr);
+	on_read(timer, map->out_pins, read_pin_register);
+	on_read(timer, map->in_pins, read_pin_register);
+	avr_irq_register_notify(avr->interrupts.irq + AVR_INT_IRQ_RUNNING, add_entry_cycles, timer);
 }

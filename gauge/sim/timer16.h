@@ -2,24 +2,23 @@
 /*
  * A 16-bit timer of the ATmega family, exact to the cycle, in place of simavr's own.
  *
- * simavr 1.6 toggles the output on every match, drops overflow flags when another flag is cleared,
- * forgets interrupts that were flagged before they were enabled and charges nothing for interrupt
- * entry.  This model knows what the gauge uses: normal mode, undivided clock, output A (set, clear,
- * force), compare B, overflow and input capture.
+ * simavr 1.6 toggles the output on every match, drops overflow flags when another flag is cleared, loses interrupts that
+ * were flagged before they were enabled, and adds no cycles for interrupt entry.  This model supports what the gauge uses:
+ * normal mode, undivided clock, output A (set, clear, force), compare B, overflow and input capture.
  *
- * The files of this folder link libsimavr, which is GPL-3.0-or-later, and so are they: test tools
- * of their own, apart from the rest of fastenough (GPL-2.0-or-later).
+ * The programs of this folder link libsimavr (GPL-3.0-or-later), so their sources have the same licence, unlike the rest of
+ * fastenough (GPL-2.0-or-later).  They are test tools.
  */
 #ifndef SIM_TIMER16_H
 #define SIM_TIMER16_H
 
 #include <sim_avr.h>
 
-/* Data addresses, bits and vectors of the timer and its pins on one microcontroller. */
+/* Data addresses, vectors and pin bits of the timer on one microcontroller. */
 struct timer16_map {
 	const char *mcu;
 	char uart;
-	uint16_t flags, mask, control_a, control_b, control_c, count, capture, compare_a, compare_b;
+	uint16_t tifr, timsk, tccra, tccrb, tccrc, tcnt, icr, ocra, ocrb;
 	uint8_t vector_capture, vector_b, vector_overflow;
 	uint16_t out_pins, in_pins; /* the PINx registers */
 	uint8_t out_bit, in_bit;
@@ -40,14 +39,14 @@ struct timer16 {
 	void *context;
 };
 
-/* The map of a microcontroller by name, NULL where there is none. */
+/* The map of a microcontroller by name; NULL if it is unknown. */
 const struct timer16_map *timer16_map(const char *mcu);
 
-/* Takes the timer of an initialised avr over; `changed` is called at each change of the output pin. */
+/* Replaces the timer of an initialised avr; calls `changed` at each change of the output pin. */
 void timer16_attach(struct timer16 *timer, avr_t *avr, const struct timer16_map *map, timer16_output changed,
 		    void *context);
 
-/* The input changes at a cycle that may lie a little in the past (within the present wrap). */
+/* Changes the input at a cycle that may be slightly in the past (within the current wrap). */
 void timer16_input(struct timer16 *timer, int level, avr_cycle_count_t when);
 
 #endif

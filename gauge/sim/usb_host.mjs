@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A USB host for the RP2040 of rp2040js, in simulated time: it sets a serial port up as Linux does, and carries its bytes.
- * The emulator's own takes a packet at the moment it is offered, however many come; this one takes them one after the other,
- * each in the time of the wire, and looks at what is easily wrong and seen on a real bus only: DATA0 and DATA1, sizes, who is
- * asked at which address, and buffers touched that the controller has.
+ * A USB host for the RP2040 of rp2040js, in simulated time: it configures a serial port as Linux does, and transfers its bytes.
+ * The emulator's own host takes any number of packets at once.  This one takes one packet after the other, each in its time on
+ * the bus, and checks what otherwise fails only on a real bus: DATA0 and DATA1, sizes, the device address, and buffers that
+ * belong to the controller.
  */
-const CYCLES_OF_BYTE = 125 / 12 * 8; // 12 Mbit/s
-const OVERHEAD = 13; // bytes of a transaction that are no data
+const CYCLES_PER_BYTE = 125 / 12 * 8; // 12 Mbit/s
+const OVERHEAD = 13; // bytes of a transaction beside its data
 const CYCLES_OF_RESET = 1_250_000; // 10 ms
-const CYCLES_OF_PAUSE = 250; // between looks at endpoints that have nothing
-const PATIENCE_CYCLES = 12_500_000;
+const CYCLES_OF_PAUSE = 250; // between polls of endpoints without data
+const TIMEOUT_CYCLES = 12_500_000;
 const ADDRESS = 5;
 const PACKET = 64;
 const [AVAILABLE, STALL, DATA1, FULL] = [1 << 10, 1 << 11, 1 << 13, 1 << 15];
-const [ENDPOINT_ON, ENDPOINT_TELLS] = [1 << 31, 1 << 29];
-const [CONTROL_TELLS, PULL_UP] = [1 << 29, 1 << 16];
-const [STATUS_RESET, STATUS_SETUP] = [1 << 19, 1 << 17];
+const [EP_CONTROL_ENABLE, EP_CONTROL_INTERRUPT_PER_BUFF] = [1 << 31, 1 << 29];
+const [SIE_CTRL_EP0_INT_1BUF, SIE_CTRL_PULLUP_EN] = [1 << 29, 1 << 16];
+const [SIE_STATUS_BUS_RESET, SIE_STATUS_SETUP_REC] = [1 << 19, 1 << 17];
 const [GET_DESCRIPTOR, SET_ADDRESS, SET_CONFIGURATION] = [6, 5, 9];
-const [SET_LINE_CODING, GET_LINE_CODING, SET_LINE_STATE] = [0x20, 0x21, 0x22];
-const [TO_HOST, OF_INTERFACE] = [0x80, 0x21];
+const [SET_LINE_CODING, GET_LINE_CODING, SET_CONTROL_LINE_STATE] = [0x20, 0x21, 0x22];
+const [DIRECTION_IN, CLASS_INTERFACE] = [0x80, 0x21];
 const [DEVICE, CONFIGURATION, STRING] = [1, 2, 3];
-const [DTR_AND_RTS, NO_LINE] = [3, 0];
+const [DTR_AND_RTS, NO_SIGNALS] = [3, 0];
 const SPEED = [0x20, 0xa1, 0x07, 0x00, 0, 0, 8]; // 500,000 baud, 8N1
 
 function setup(type, request, value, index, length) {
@@ -30,84 +30,84 @@ function setup(type, request, value, index, length) {
 export class UsbHost {
   constructor(chip, take) {
     Object.assign(this, { chip, take, usb: chip.usbCtrl, view: chip.usbDPRAMView, memory: chip.usbDPRAM });
-    Object.assign(this, { freeAt: 0, finish: null, address: 0, told: {}, plan: null, transfer: null,
-      attached: false, open: false, toggles: {}, sending: [], heard: [], held: false });
+    Object.assign(this, { freeAt: 0, onDone: null, address: 0, descriptors: {}, plan: null, transfer: null,
+      attached: false, open: false, toggles: {}, sending: [], received: [], readPaused: false });
     this.usb.DPRAMUpdated = () => {};
   }
 
-  /* One transaction after the other; nothing happens to a bus on which nobody pulls up. */
+  /* One transaction after the other; a bus without a pull-up stays idle. */
   step(cycle) {
     if (cycle < this.freeAt)
       return;
     this.now = cycle;
     this.freeAt = cycle + CYCLES_OF_PAUSE;
-    const finish = this.finish;
-    this.finish = null;
-    if (finish)
-      finish();
-    else if (!this.attached && this.usb.sieCtrl & PULL_UP)
+    const onDone = this.onDone;
+    this.onDone = null;
+    if (onDone)
+      onDone();
+    else if (!this.attached && this.usb.sieCtrl & SIE_CTRL_PULLUP_EN)
       this.reset();
     else if (this.plan)
-      this.follow();
+      this.advancePlan();
     else if (this.open)
-      this.carry();
+      this.transferData();
   }
 
   send(bytes) {
     this.sending.push(...bytes);
   }
 
-  /* What is on its way is lost, and the device is found anew. */
+  /* Data in transfer are lost, and the device is enumerated again. */
   reset() {
-    Object.assign(this, { attached: true, open: false, address: 0, transfer: null, sending: [], heard: [] });
-    this.usb.sieStatus |= STATUS_RESET;
+    Object.assign(this, { attached: true, open: false, address: 0, transfer: null, sending: [], received: [] });
+    this.usb.sieStatus |= SIE_STATUS_BUS_RESET;
     this.usb.sieStatusUpdated();
-    this.plan = this.setUp();
+    this.plan = this.enumerate();
     this.freeAt = this.now + CYCLES_OF_RESET;
-    this.finish = null;
+    this.onDone = null;
   }
 
   close() {
-    this.plan = this.leave();
+    this.plan = this.closePort();
   }
 
-  reopen() {
-    this.plan = this.enter();
+  openAgain() {
+    this.plan = this.openPort();
   }
 
-  * setUp() {
-    const first = yield setup(TO_HOST, GET_DESCRIPTOR, DEVICE << 8, 0, 64);
+  * enumerate() {
+    const first = yield setup(DIRECTION_IN, GET_DESCRIPTOR, DEVICE << 8, 0, 64);
     yield setup(0, SET_ADDRESS, ADDRESS, 0, 0);
     this.address = ADDRESS;
-    this.told.device = yield setup(TO_HOST, GET_DESCRIPTOR, DEVICE << 8, 0, first[0]);
-    const head = yield setup(TO_HOST, GET_DESCRIPTOR, CONFIGURATION << 8, 0, 9);
-    this.told.configuration = yield setup(TO_HOST, GET_DESCRIPTOR, CONFIGURATION << 8, 0, head[2] | head[3] << 8);
-    const language = yield setup(TO_HOST, GET_DESCRIPTOR, STRING << 8, 0, 255);
-    this.told.strings = [];
-    for (const index of this.told.device.slice(14, 17)) {
-      const told = yield setup(TO_HOST, GET_DESCRIPTOR, STRING << 8 | index, language[2] | language[3] << 8, 255);
-      this.told.strings.push(Buffer.from(told.slice(2)).toString('utf16le'));
+    this.descriptors.device = yield setup(DIRECTION_IN, GET_DESCRIPTOR, DEVICE << 8, 0, first[0]);
+    const head = yield setup(DIRECTION_IN, GET_DESCRIPTOR, CONFIGURATION << 8, 0, 9);
+    this.descriptors.configuration = yield setup(DIRECTION_IN, GET_DESCRIPTOR, CONFIGURATION << 8, 0, head[2] | head[3] << 8);
+    const language = yield setup(DIRECTION_IN, GET_DESCRIPTOR, STRING << 8, 0, 255);
+    this.descriptors.strings = [];
+    for (const index of this.descriptors.device.slice(14, 17)) {
+      const descriptors = yield setup(DIRECTION_IN, GET_DESCRIPTOR, STRING << 8 | index, language[2] | language[3] << 8, 255);
+      this.descriptors.strings.push(Buffer.from(descriptors.slice(2)).toString('utf16le'));
     }
-    this.told.refused = (yield setup(TO_HOST, GET_DESCRIPTOR, STRING << 8 | 99, 0, 255)) === null;
+    this.descriptors.refused = (yield setup(DIRECTION_IN, GET_DESCRIPTOR, STRING << 8 | 99, 0, 255)) === null;
     this.toggles = {};
     yield setup(0, SET_CONFIGURATION, 1, 0, 0);
-    yield* this.enter();
+    yield* this.openPort();
   }
 
-  * enter() {
-    yield [setup(OF_INTERFACE, SET_LINE_CODING, 0, 0, SPEED.length), SPEED];
-    this.told.coding = yield setup(OF_INTERFACE | TO_HOST, GET_LINE_CODING, 0, 0, SPEED.length);
-    yield setup(OF_INTERFACE, SET_LINE_STATE, DTR_AND_RTS, 0, 0);
+  * openPort() {
+    yield [setup(CLASS_INTERFACE, SET_LINE_CODING, 0, 0, SPEED.length), SPEED];
+    this.descriptors.coding = yield setup(CLASS_INTERFACE | DIRECTION_IN, GET_LINE_CODING, 0, 0, SPEED.length);
+    yield setup(CLASS_INTERFACE, SET_CONTROL_LINE_STATE, DTR_AND_RTS, 0, 0);
     this.open = true;
   }
 
-  * leave() {
-    yield setup(OF_INTERFACE, SET_LINE_STATE, NO_LINE, 0, 0);
+  * closePort() {
+    yield setup(CLASS_INTERFACE, SET_CONTROL_LINE_STATE, NO_SIGNALS, 0, 0);
     this.open = false;
   }
 
   /* A control transfer: its setup, its data, its status the other way. */
-  follow() {
+  advancePlan() {
     if (!this.transfer) {
       const { value, done } = this.plan.next(this.result);
       if (done) {
@@ -115,31 +115,31 @@ export class UsbHost {
         return;
       }
       const [request, data] = Array.isArray(value) ? value : [value, []];
-      this.transfer = { request, data, got: [], wanted: request[6] | request[7] << 8, until: this.now + PATIENCE_CYCLES };
+      this.transfer = { request, data, dataIn: [], expected: request[6] | request[7] << 8, until: this.now + TIMEOUT_CYCLES };
       this.toggles[0] = this.toggles[1] = true;
-      this.transact(8, () => this.ask(request));
+      this.transact(8, () => this.sendSetup(request));
       return;
     }
     if (this.now > this.transfer.until)
       throw new Error(`usb: no answer to ${[...this.transfer.request]}`);
-    this.goOn(this.transfer);
+    this.continueTransfer(this.transfer);
   }
 
-  goOn(transfer) {
-    const fromDevice = transfer.request[0] & TO_HOST;
-    const ended = transfer.wanted === 0;
+  continueTransfer(transfer) {
+    const fromDevice = transfer.request[0] & DIRECTION_IN;
+    const ended = transfer.expected === 0;
     if ([0, 1].every((place) => this.control(place) & STALL) && this.usb.epStallArm === 3) {
       this.usb.epStallArm = 0;
       this.end(null);
     } else if (ended ? fromDevice : !fromDevice)
-      this.give(0, ended ? [] : transfer.data, () => (ended ? this.end(transfer.got) : transfer.wanted = 0));
+      this.sendPacket(0, ended ? [] : transfer.data, () => (ended ? this.end(transfer.dataIn) : transfer.expected = 0));
     else
-      this.get(0, (bytes) => {
-        transfer.got.push(...bytes);
+      this.receivePacket(0, (bytes) => {
+        transfer.dataIn.push(...bytes);
         if (ended)
           this.end(null);
-        else if (bytes.length < PACKET || transfer.got.length >= transfer.wanted) {
-          transfer.wanted = 0;
+        else if (bytes.length < PACKET || transfer.dataIn.length >= transfer.expected) {
+          transfer.expected = 0;
           this.toggles[1] = true;
         }
       });
@@ -150,40 +150,40 @@ export class UsbHost {
     this.transfer = null;
   }
 
-  ask(request) {
+  sendSetup(request) {
     this.memory.set(request);
-    this.usb.sieStatus |= STATUS_SETUP;
+    this.usb.sieStatus |= SIE_STATUS_SETUP_REC;
     this.usb.sieStatusUpdated();
   }
 
-  /* The data of the line: what it has to say, then what is to be said to it. */
-  carry() {
+  /* The data of the line: first from the device, then to it. */
+  transferData() {
     const [into, out] = this.endpoints();
     const bytes = this.sending.slice(0, PACKET);
-    if (!this.held && this.get(into, (came) => this.hear(came)))
+    if (!this.readPaused && this.receivePacket(into, (packet) => this.receive(packet)))
       return;
     if (bytes.length)
-      this.give(out, bytes, () => this.sending.splice(0, bytes.length));
+      this.sendPacket(out, bytes, () => this.sending.splice(0, bytes.length));
   }
 
-  /* As a driver does: more is expected after a packet of full size. */
-  hear(came) {
-    this.heard.push(...came);
-    if (came.length < PACKET)
-      this.heard.splice(0).forEach((byte) => this.take(byte));
+  /* As a driver does: after a packet of full size it expects another one. */
+  receive(packet) {
+    this.received.push(...packet);
+    if (packet.length < PACKET)
+      this.received.splice(0).forEach((byte) => this.take(byte));
   }
 
-  /* By the configuration told: the bulk endpoints into the host and out of it. */
+  /* The bulk endpoints IN and OUT, from the configuration descriptor. */
   endpoints() {
-    const found = [0, 0];
-    const bytes = this.told.configuration;
+    const endpoints = [0, 0];
+    const bytes = this.descriptors.configuration;
     for (let at = 0; at < bytes.length; at += bytes[at])
       if (bytes[at + 1] === 5 && bytes[at + 3] === 2)
-        found[bytes[at + 2] & TO_HOST ? 0 : 1] = bytes[at + 2] & 15;
-    return found;
+        endpoints[bytes[at + 2] & DIRECTION_IN ? 0 : 1] = bytes[at + 2] & 15;
+    return endpoints;
   }
 
-  /* Of a buffer: 2 * endpoint, and 1 more out of the host. */
+  /* The buffer control of a place: 2 * endpoint for IN, 1 more for OUT. */
   control(place) {
     return this.view.getUint32(0x80 + 4 * place, true);
   }
@@ -192,68 +192,68 @@ export class UsbHost {
     if (place < 2)
       return 0x100;
     const endpoint = this.view.getUint32(4 * place, true);
-    if (!(endpoint & ENDPOINT_ON) || !(endpoint & ENDPOINT_TELLS))
-      throw new Error(`usb: endpoint ${place >> 1} is not set up`);
+    if (!(endpoint & EP_CONTROL_ENABLE) || !(endpoint & EP_CONTROL_INTERRUPT_PER_BUFF))
+      throw new Error(`usb: endpoint ${place >> 1} is not configured`);
     return endpoint & 0xffc0;
   }
 
-  offered(place) {
+  availableBuffer(place) {
     if ((this.usb.addrEndp & 0x7f) !== this.address)
-      throw new Error(`usb: nobody answers at address ${this.address}`);
+      throw new Error(`usb: no device at address ${this.address}`);
     const control = this.control(place);
     if (!(control & AVAILABLE))
       return null;
     if (Boolean(control & DATA1) !== Boolean(this.toggles[place]))
-      throw new Error(`usb: endpoint ${place >> 1} counts packets otherwise`);
+      throw new Error(`usb: endpoint ${place >> 1} has the wrong data toggle`);
     return control;
   }
 
-  get(endpoint, use) {
+  receivePacket(endpoint, use) {
     const place = 2 * endpoint;
-    const control = this.offered(place);
+    const control = this.availableBuffer(place);
     if (control === null)
       return false;
     const length = control & 0x3ff;
     if (!(control & FULL) || length > PACKET)
-      throw new Error(`usb: endpoint ${endpoint} offers what is no packet`);
+      throw new Error(`usb: endpoint ${endpoint} offers an invalid packet`);
     this.transact(length, () => {
       const from = this.memoryOf(place);
       const bytes = [...this.memory.slice(from, from + length)];
-      if (this.taken(place, control & ~(AVAILABLE | FULL)))
+      if (this.completeBuffer(place, control & ~(AVAILABLE | FULL)))
         use(bytes);
     });
     return true;
   }
 
-  give(endpoint, bytes, then) {
+  sendPacket(endpoint, bytes, then) {
     const place = 2 * endpoint + 1;
-    const control = this.offered(place);
+    const control = this.availableBuffer(place);
     if (control === null)
       return;
     if (bytes.length > (control & 0x3ff))
       throw new Error(`usb: endpoint ${endpoint} has no room for a packet`);
     this.transact(bytes.length, () => {
       this.memory.set(bytes, this.memoryOf(place));
-      if (this.taken(place, control & ~(AVAILABLE | 0x3ff) | FULL | bytes.length))
+      if (this.completeBuffer(place, control & ~(AVAILABLE | 0x3ff) | FULL | bytes.length))
         then();
     });
   }
 
-  /* False where the device has taken the buffer back meanwhile. */
-  taken(place, control) {
+  /* False if the device has withdrawn the buffer meanwhile. */
+  completeBuffer(place, control) {
     if (!(this.control(place) & AVAILABLE))
       return false;
     this.toggles[place] = !this.toggles[place];
     this.view.setUint32(0x80 + 4 * place, control, true);
-    if (place >= 2 || this.usb.sieCtrl & CONTROL_TELLS) {
+    if (place >= 2 || this.usb.sieCtrl & SIE_CTRL_EP0_INT_1BUF) {
       this.usb.buffStatus |= 1 << place;
       this.usb.buffStatusUpdated();
     }
     return true;
   }
 
-  transact(bytes, finish) {
-    this.freeAt = this.now + Math.round((bytes + OVERHEAD) * CYCLES_OF_BYTE);
-    this.finish = finish;
+  transact(bytes, onDone) {
+    this.freeAt = this.now + Math.round((bytes + OVERHEAD) * CYCLES_PER_BYTE);
+    this.onDone = onDone;
   }
 }

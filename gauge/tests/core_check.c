@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The core without hardware: histogram, takes, carries, waits, resynchronisation, CRC, frames, protocol. */
+/* Tests of the core without hardware: histogram, takes, carries, waits, resynchronisation, CRC, frames, protocol. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static int failures;
 #define CHECK(condition)                                                                  \
 	do {                                                                              \
 		if (!(condition)) {                                                       \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+			fprintf(stderr, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #condition); \
 			failures++;                                                       \
 		}                                                                         \
 	} while (0)
@@ -31,7 +31,7 @@ static void check_crc(void)
 	CHECK(crc == 0x31C3);
 }
 
-/* 64 classes of equal width: chi-square of 63 degrees of freedom is above 124 once in 10^5 good seeds. */
+/* 64 classes of equal width: chi-square with 63 degrees of freedom exceeds 124 for one good seed in 10^5. */
 static double chi_square(uint32_t span, uint32_t state)
 {
 	enum { CLASSES = 64, DRAWS = 640000 };
@@ -75,9 +75,9 @@ static uint32_t sum_of(struct histogram *histogram)
 {
 	uint32_t sum = 0;
 
-	histogram_show_begin(histogram, true);
+	histogram_begin_report(histogram, true);
 	for (uint16_t i = 0; i < HISTOGRAM_BUCKETS; i++)
-		sum += histogram_show(histogram, i);
+		sum += histogram_report_bucket(histogram, i);
 	return sum;
 }
 
@@ -97,7 +97,7 @@ static void check_histogram(void)
 	CHECK(histogram_sum_sq(stats) == (uint64_t)HISTOGRAM_MAX * HISTOGRAM_MAX + 25);
 }
 
-/* Buckets wrap past 65,535 exactly while their wraps can be noted; then samples are refused, not lost silently. */
+/* Counts above 65,535 are exact while their wraps can be stored; then samples are refused, not lost silently. */
 static void check_carries(void)
 {
 	static struct histogram histogram;
@@ -106,8 +106,8 @@ static void check_carries(void)
 	histogram_clear(&histogram);
 	for (uint32_t i = 0; i < 200000; i++)
 		CHECK(histogram_add(&histogram, 0, 0, 3, false));
-	histogram_show_begin(&histogram, true);
-	CHECK(histogram_show(&histogram, 3) == 200000);
+	histogram_begin_report(&histogram, true);
+	CHECK(histogram_report_bucket(&histogram, 3) == 200000);
 	for (uint32_t value = 4; value < 4 + HISTOGRAM_CARRIES; value++) {
 		for (uint32_t i = 0; i < 65536; i++)
 			refused += !histogram_add(&histogram, 0, 0, value, false);
@@ -115,18 +115,18 @@ static void check_carries(void)
 	CHECK(refused == 1);
 	CHECK(sum_of(&histogram) == histogram.current[0].count);
 	CHECK(histogram.carries == HISTOGRAM_CARRIES);
-	histogram_show_begin(&histogram, false);
-	CHECK(histogram.carries == 0 && histogram_show(&histogram, 3) == 200000 % 65536);
+	histogram_begin_report(&histogram, false);
+	CHECK(histogram.carries == 0 && histogram_report_bucket(&histogram, 3) == 200000 % 65536);
 }
 
-/* What a reader does who keeps what he read: the growth of each bucket, and whether the statistics are of just that. */
-static bool grew(struct histogram *histogram, uint16_t *known, uint32_t *state, uint32_t *added)
+/* A reader with the previous reading in `known`: true if the growth of the buckets agrees with the statistics. */
+static bool reading_is_consistent(struct histogram *histogram, uint16_t *known, uint32_t *state, uint32_t *added)
 {
 	uint16_t read[HISTOGRAM_BUCKETS];
 	uint32_t sum = 0;
 
 	for (uint16_t bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
-		uint32_t count = histogram_show(histogram, bucket);
+		uint32_t count = histogram_report_bucket(histogram, bucket);
 
 		sum += count - known[bucket];
 		read[bucket] = (uint16_t)count;
@@ -140,8 +140,8 @@ static bool grew(struct histogram *histogram, uint16_t *known, uint32_t *state, 
 	return sum == histogram->current[0].count;
 }
 
-/* Samples that come while buckets are shown: each is in exactly one reading that arrives, whose statistics fit; it does
- * not matter how often a reading is damaged on its way and asked for again. */
+/* Each sample that arrives during a report is in exactly one acknowledged report, with matching statistics, however often a
+ * damaged report is requested again. */
 static void check_take(void)
 {
 	static struct histogram histogram;
@@ -151,13 +151,13 @@ static void check_take(void)
 	histogram_clear(&histogram);
 	memset(known, 0, sizeof(known));
 	for (int take = 0; take < 300; take++) {
-		histogram_show_begin(&histogram, false);
+		histogram_begin_report(&histogram, false);
 		for (int again = take % 4; again; again--) {
 			memcpy(damaged, known, sizeof(known));
-			CHECK(grew(&histogram, damaged, &state, &added));
-			histogram_show_begin(&histogram, true);
+			CHECK(reading_is_consistent(&histogram, damaged, &state, &added));
+			histogram_begin_report(&histogram, true);
 		}
-		CHECK(grew(&histogram, known, &state, &added));
+		CHECK(reading_is_consistent(&histogram, known, &state, &added));
 		taken += histogram.current[0].count;
 	}
 	CHECK(added == taken + histogram.next[0].count);
@@ -167,56 +167,56 @@ static void check_take(void)
 static void check_takes_by_number(void)
 {
 	host_begin();
-	host.answers = true;
+	host.responds = true;
 	host.delay = 1234;
-	host_ask("response min=10 max=20 timeout=9000 count=100 seed=3");
+	host_command("response min=10 max=20 timeout=9000 count=100 seed=3");
 	for (int i = 0; i < 1000; i++)
 		gauge_serve();
-	CHECK(strstr(host_ask("take n=2"), "error n is neither"));
-	CHECK(strstr(host_ask("take n=1"), "take=1") && strstr(host.said, "series=0 count=100 min=1234"));
-	CHECK(strstr(host_ask("take n=1"), "take=1") && strstr(host.said, "series=0 count=100 min=1234"));
-	CHECK(strstr(host_ask("hist"), "take=1") && strstr(host.said, "series=1 count=100 min=1234"));
-	CHECK(strstr(host_ask("take n=2"), "take=2") && strstr(host.said, "series=0 count=0"));
-	CHECK(strstr(host_ask("take"), "take=3"));
-	CHECK(strstr(host_ask("take n=256"), "error n must be a number from 0 to 255"));
-	CHECK(strstr(host_ask("response count=1"), "ok lines=0"));
-	CHECK(strstr(host_ask("take n=3"), "error n is neither"));
+	CHECK(strstr(host_command("take n=2"), "error n is neither"));
+	CHECK(strstr(host_command("take n=1"), "take=1") && strstr(host.output_text, "series=0 count=100 min=1234"));
+	CHECK(strstr(host_command("take n=1"), "take=1") && strstr(host.output_text, "series=0 count=100 min=1234"));
+	CHECK(strstr(host_command("hist"), "take=1") && strstr(host.output_text, "series=1 count=100 min=1234"));
+	CHECK(strstr(host_command("take n=2"), "take=2") && strstr(host.output_text, "series=0 count=0"));
+	CHECK(strstr(host_command("take"), "take=3"));
+	CHECK(strstr(host_command("take n=256"), "error n must be a number from 0 to 255"));
+	CHECK(strstr(host_command("response count=1"), "ok lines=0"));
+	CHECK(strstr(host_command("take n=3"), "error n is neither"));
 }
 
 static void check_response(void)
 {
 	host_begin();
-	host.answers = true;
+	host.responds = true;
 	host.delay = 1234;
-	CHECK(strstr(host_ask("response min=10 max=20 timeout=9000 count=100 seed=3"), "ok lines=0"));
+	CHECK(strstr(host_command("response min=10 max=20 timeout=9000 count=100 seed=3"), "ok lines=0"));
 	for (int i = 0; i < 1000; i++)
 		gauge_serve();
 	CHECK(gauge_is_idle() && host.output);
 	CHECK(gauge.response.sent == 200 && host.stimuli == 200);
 	CHECK(gauge.histogram.current[0].count == 100 && gauge.histogram.current[1].count == 100);
 	CHECK(gauge.histogram.current[0].min == 1234 && gauge.histogram.current[1].max == 1234);
-	CHECK(strstr(host_ask("hist"), "series=1 count=100 min=1234 max=1234 sum=123400"));
+	CHECK(strstr(host_command("hist"), "series=1 count=100 min=1234 max=1234 sum=123400"));
 }
 
-/* A board that misses one edge: one sample lost, in step again, whichever direction it was. */
+/* A board misses one edge of either direction: one sample is lost, and gauge and board are resynchronised. */
 static void check_resync(int edge)
 {
 	host_begin();
-	host.answers = true;
-	host_ask("response min=10 max=20 timeout=8000");
+	host.responds = true;
+	host_command("response min=10 max=20 timeout=8000");
 	while (gauge.response.sent < (uint32_t)edge)
 		gauge_serve();
-	host.answers = false;
+	host.responds = false;
 	while (gauge.response.resyncs == 0) {
 		gauge_serve();
 		host.ticks += 100;
 	}
-	host.answers = true;
+	host.responds = true;
 	for (int i = 0; i < 200; i++) {
 		gauge_serve();
 		host.ticks += 100;
 	}
-	host_ask("stop");
+	host_command("stop");
 	for (int i = 0; i < 100; i++)
 		gauge_serve();
 	CHECK(gauge_is_idle() && host.output);
@@ -278,46 +278,46 @@ static void check_stream(void)
 	stream_begin(&gauge.stream, true);
 	for (int i = 0; i < STREAM_SAMPLES; i++)
 		stream_add(&gauge.stream, samples[i]);
-	CHECK(host.said[0] == 0 && host.said[host.said_length - 1] == 0);
-	CHECK(!memchr(host.said + 1, 0, host.said_length - 2));
-	length = unstuff((uint8_t *)host.said + 1, host.said_length - 2, payload);
+	CHECK(host.output_text[0] == 0 && host.output_text[host.output_text_length - 1] == 0);
+	CHECK(!memchr(host.output_text + 1, 0, host.output_text_length - 2));
+	length = unstuff((uint8_t *)host.output_text + 1, host.output_text_length - 2, payload);
 	CHECK(length == STREAM_PAYLOAD && payload[0] == 'S' && payload[1] == 0 && payload[2] == 0);
 	CHECK(!memcmp(payload + STREAM_HEAD, samples, sizeof(samples)));
 	for (size_t i = 0; i < length - 2; i++)
 		crc = crc16_add(crc, payload[i]);
 	CHECK(payload[length - 2] == (uint8_t)crc && payload[length - 1] == crc >> 8);
-	host.no_room = true;
+	host.send_full = true;
 	stream_add(&gauge.stream, 1);
 	stream_flush(&gauge.stream);
 	CHECK(gauge.stream.dropped == 1 && gauge.stream.sequence == STREAM_SAMPLES + 1);
 }
 
-static void check_words(void)
+static void check_commands(void)
 {
 	host_begin();
-	CHECK(strstr(host_ask("id"), "gauge=fastenough firmware=" GAUGE_VERSION " mcu=" MACHINE_NAME " protocol=3 tick_ps="
+	CHECK(strstr(host_command("id"), "gauge=fastenough firmware=" GAUGE_VERSION " mcu=" MACHINE_NAME " protocol=3 tick_ps="
 		     STRING(MACHINE_TICK_PS) " k=" STRING(MACHINE_K) " bits=" STRING(MACHINE_BITS)));
-	CHECK(strstr(host_ask("  "), "error unknown command"));
-	CHECK(strstr(host_ask("idx"), "error unknown command"));
-	CHECK(strstr(host_ask("periodic"), "error period is missing"));
-	CHECK(strstr(host_ask("periodic period=1"), "error period must be a number from " STRING(MACHINE_SHORTEST_PERIOD) " to "));
-	CHECK(strstr(host_ask("periodic period=99999999999999"), "error period must be a number"));
-	CHECK(strstr(host_ask("periodic period=1000 timeout=1000"), "error timeout must be longer"));
-	CHECK(strstr(host_ask("response min=5 max=4"), "error max must not be below min"));
-	CHECK(strstr(host_ask("response min=5 min=4"), "error min is given twice"));
-	CHECK(strstr(host_ask("response mim=5"), "error unknown parameter"));
-	CHECK(strstr(host_ask("response min=5x"), "error min must be a number"));
-	CHECK(strstr(host_ask("response min=5"), "ok lines=0"));
-	CHECK(strstr(host_ask("response"), "error measuring; stop first"));
-	CHECK(strstr(host_ask("id *0000"), "error damaged line *"));
-	CHECK(strstr(host_ask("time*"), "error damaged line"));
-	CHECK(strstr(host_ask("time *"), "error damaged line"));
-	CHECK(strstr(host_ask("0123456789012345678901234567890123456789012345678901234567890123456789"
+	CHECK(strstr(host_command("  "), "error unknown command"));
+	CHECK(strstr(host_command("idx"), "error unknown command"));
+	CHECK(strstr(host_command("periodic"), "error period is missing"));
+	CHECK(strstr(host_command("periodic period=1"), "error period must be a number from " STRING(MACHINE_SHORTEST_PERIOD) " to "));
+	CHECK(strstr(host_command("periodic period=99999999999999"), "error period must be a number"));
+	CHECK(strstr(host_command("periodic period=1000 timeout=1000"), "error timeout must be longer"));
+	CHECK(strstr(host_command("response min=5 max=4"), "error max must not be below min"));
+	CHECK(strstr(host_command("response min=5 min=4"), "error min is given twice"));
+	CHECK(strstr(host_command("response mim=5"), "error unknown parameter"));
+	CHECK(strstr(host_command("response min=5x"), "error min must be a number"));
+	CHECK(strstr(host_command("response min=5"), "ok lines=0"));
+	CHECK(strstr(host_command("response"), "error measuring; stop first"));
+	CHECK(strstr(host_command("id *0000"), "error damaged line *"));
+	CHECK(strstr(host_command("time*"), "error damaged line"));
+	CHECK(strstr(host_command("time *"), "error damaged line"));
+	CHECK(strstr(host_command("0123456789012345678901234567890123456789012345678901234567890123456789"
 			      "012345678901234567890123456789"), "error line too long"));
-	CHECK(!strcmp(host_ask("sti\bop"), "ok lines=0\r\n"));
+	CHECK(!strcmp(host_command("sti\bop"), "ok lines=0\r\n"));
 }
 
-static void check_checked_words(void)
+static void check_checked_commands(void)
 {
 	char line[32];
 	uint16_t crc = 0;
@@ -327,7 +327,7 @@ static void check_checked_words(void)
 	for (const char *c = "time"; *c; c++)
 		crc = crc16_add(crc, (uint8_t)*c);
 	snprintf(line, sizeof(line), "time *%04X", crc);
-	CHECK(!strcmp(host_ask(line), "ticks=18446744073709551615 *A560\r\nok lines=1 *8BDB\r\n"));
+	CHECK(!strcmp(host_command(line), "ticks=18446744073709551615 *A560\r\nok lines=1 *8BDB\r\n"));
 }
 
 int main(void)
@@ -343,7 +343,7 @@ int main(void)
 		check_resync(edge);
 	check_periodic();
 	check_stream();
-	check_words();
-	check_checked_words();
+	check_commands();
+	check_checked_commands();
 	return failures != 0;
 }

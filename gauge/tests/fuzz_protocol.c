@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Lines of every kind at the text protocol, under the sanitizers: words it knows, numbers at their
- * limits, pieces cut and joined at random, plain bytes.  Each must be answered by one end mark.
+ * Fuzzing of the text protocol, under the sanitizers: known words, numbers at their limits, random combinations of pieces,
+ * random bytes.  Each line must get one end mark.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,32 +53,32 @@ static void make_line(char *line, size_t size)
 	}
 }
 
-/* What was said without the frames of raw samples, which stand between zeros. */
-static const char *text_said(void)
+/* The output without the frames of raw samples, which are between zero bytes. */
+static const char *text_output(void)
 {
 	size_t length = 0;
 	bool in_frame = false;
 
-	for (size_t at = 0; at < host.said_length; at++) {
-		if (!host.said[at])
+	for (size_t at = 0; at < host.output_text_length; at++) {
+		if (!host.output_text[at])
 			in_frame = !in_frame;
 		else if (!in_frame)
-			host.said[length++] = host.said[at];
+			host.output_text[length++] = host.output_text[at];
 	}
-	host.said[length] = 0;
-	return host.said;
+	host.output_text[length] = 0;
+	return host.output_text;
 }
 
-static unsigned end_marks(const char *said)
+static unsigned end_marks(const char *output)
 {
 	unsigned marks = 0;
 
-	for (const char *line = said; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
+	for (const char *line = output; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
 		marks += !strncmp(line, "ok lines=", 9) || !strncmp(line, "error ", 6);
 	return marks;
 }
 
-/* Nothing is answered to a line of nothing, and a line may have been rubbed out. */
+/* An empty line gets no reply, and backspaces may have emptied a line. */
 static bool may_be_empty(const char *line)
 {
 	return !*line || strpbrk(line, "\b\x7f");
@@ -90,18 +90,18 @@ int main(int argc, char **argv)
 	char line[512];
 
 	host_begin();
-	host.answers = true;
+	host.responds = true;
 	host.delay = 7;
 	for (unsigned long i = 0; i < lines; i++) {
-		const char *said;
+		const char *output;
 
 		make_line(line, sizeof(line));
 		host.ticks += draw(100000);
-		host.answers = draw(4);
-		host_ask(line);
-		said = text_said();
-		if (end_marks(said) != 1 && !may_be_empty(line)) {
-			fprintf(stderr, "'%s' was answered by '%s'\n", line, said);
+		host.responds = draw(4);
+		host_command(line);
+		output = text_output();
+		if (end_marks(output) != 1 && !may_be_empty(line)) {
+			fprintf(stderr, "the reply to '%s' was '%s'\n", line, output);
 			return 1;
 		}
 		gauge.stream.on = false;

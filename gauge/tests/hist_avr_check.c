@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The header's path for AVR, compiled here: each value up to 2^26 lies in its bucket, in order. */
+/* The AVR code of fe_hist.h, compiled for the host: each value up to 2^26 is in its bucket, in order. */
 #include <stdint.h>
 #include <stdio.h>
 

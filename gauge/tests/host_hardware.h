@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is alike in both sizes of the host: the times of the AVR machines. */
+/* The properties common to both sizes of the host: the times of the AVR machines. */
 #ifndef GAUGE_HOST_HARDWARE_H
 #define GAUGE_HOST_HARDWARE_H
 
-#include "host_memory.h"
+#include "flat_memory.h"
 
 #define MACHINE_NAME "host"
 #define MACHINE_TICK_PS 62500

@@ -17,17 +17,17 @@ void host_begin(void)
 	gauge_begin();
 }
 
-const char *host_ask(const char *line)
+const char *host_command(const char *line)
 {
-	host.said_length = 0;
-	host.said[0] = 0;
-	host.typed = line;
-	while (*host.typed)
+	host.output_text_length = 0;
+	host.output_text[0] = 0;
+	host.input_text = line;
+	while (*host.input_text)
 		commands_serve();
-	host.typed = "\n";
+	host.input_text = "\n";
 	commands_serve();
-	host.typed = NULL;
-	return host.said;
+	host.input_text = NULL;
+	return host.output_text;
 }
 
 uint32_t machine_now(void)
@@ -50,26 +50,26 @@ void machine_unlock(void)
 
 void machine_put(uint8_t byte)
 {
-	if (host.said_length < sizeof(host.said) - 1)
-		host.said[host.said_length++] = (char)byte;
-	host.said[host.said_length] = 0;
+	if (host.output_text_length < sizeof(host.output_text) - 1)
+		host.output_text[host.output_text_length++] = (char)byte;
+	host.output_text[host.output_text_length] = 0;
 }
 
-uint8_t machine_room(void)
+uint8_t machine_send_space(void)
 {
-	return host.no_room ? 0 : 63;
+	return host.send_full ? 0 : 63;
 }
 
-bool machine_sent_all(void)
+bool machine_send_done(void)
 {
 	return true;
 }
 
 bool machine_get(uint8_t *byte)
 {
-	if (!host.typed || !*host.typed)
+	if (!host.input_text || !*host.input_text)
 		return false;
-	*byte = (uint8_t)*host.typed++;
+	*byte = (uint8_t)*host.input_text++;
 	return true;
 }
 
@@ -78,23 +78,23 @@ uint16_t machine_bytes_dropped(void)
 	return 0;
 }
 
-void machine_send(void)
+void machine_schedule_stimulus(void)
 {
 	host.stimuli++;
 	host.ticks = gauge.response.stimulus;
 	host.output = gauge.response.level;
-	if (host.answers) {
+	if (host.responds) {
 		host.input = host.output;
 		host.ticks += host.delay;
-		gauge_take_answer((uint32_t)host.ticks);
+		gauge_handle_response((uint32_t)host.ticks);
 	}
 }
 
-void machine_prepare(void)
+void machine_prepare_stimulus(void)
 {
 }
 
-bool machine_prepared(void)
+bool machine_is_prepared(void)
 {
 	return false;
 }
@@ -104,7 +104,7 @@ void machine_drive(bool high)
 	if (high != host.output)
 		host.drives++;
 	host.output = high;
-	if (host.answers)
+	if (host.responds)
 		host.input = high;
 }
 
@@ -112,11 +112,11 @@ void machine_listen_periodic(void)
 {
 }
 
-void machine_deaf(void)
+void machine_stop_capture(void)
 {
 }
 
-void machine_reopen(void)
+void machine_resume_capture(void)
 {
 }
 
@@ -125,12 +125,12 @@ bool machine_input(void)
 	return host.input;
 }
 
-bool machine_captured(void)
+bool machine_capture_pending(void)
 {
 	return false;
 }
 
-void machine_forget_capture(void)
+void machine_clear_capture(void)
 {
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A machine for the core on the host: time passes only when a test says so or a stimulus is due. */
+/* A machine for the core on the host.  Its time passes only by a test, or by a stimulus. */
 #ifndef GAUGE_HOST_MACHINE_H
 #define GAUGE_HOST_MACHINE_H
 
@@ -10,20 +10,20 @@
 struct host_machine {
 	uint64_t ticks;
 	bool input, output;
-	bool answers; /* the board follows each stimulus after `delay` ticks */
+	bool responds; /* the board follows each stimulus after `delay` ticks */
 	uint32_t delay;
-	bool no_room;
+	bool send_full;
 	uint32_t stimuli, drives;
-	const char *typed;
-	size_t said_length;
-	char said[1 << 20];
+	const char *input_text;
+	size_t output_text_length;
+	char output_text[1 << 20];
 };
 
 extern struct host_machine host;
 
 void host_begin(void);
 
-/* Types a line; returns all that was said to it. */
-const char *host_ask(const char *line);
+/* Sends a line; returns all that the core sent back. */
+const char *host_command(const char *line);
 
 #endif

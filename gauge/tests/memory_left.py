@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Says what of a microcontroller's memory the firmware takes; fails when less than 200 bytes are left for the stack."""
+"""Print the memory that the firmware takes of a microcontroller; fail if less than 200 bytes remain for the stack."""
 
 import subprocess
 import sys
 
 SRAM = {"atmega328p": 2048, "atmega32u4": 2560, "atmega2560": 8192}
 FLASH = {"atmega328p": 32768 - 512, "atmega32u4": 32768 - 4096, "atmega2560": 262144 - 8192}
-"""Less what the usual boot loader takes."""
+"""Without the usual boot loader."""
 LEAST_STACK = 200
 
 size, mcu, image = sys.argv[1:]

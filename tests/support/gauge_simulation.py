@@ -41,7 +41,7 @@ class Build:
 
     @property
     def paced(self) -> Path:
-        return self.directory / "gauge" / "sim" / "gauge-paced"
+        return self.directory / "gauge" / "sim" / "gauge-realtime"
 
     def start(self, script: Sequence[str], mcu: str = "atmega328p") -> subprocess.Popen[str]:
         """The simulation, given a script; its answer is what it prints."""

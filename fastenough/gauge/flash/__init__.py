@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Flashing the firmware of instruments: the common interface, a file for each family, and its line here."""
+"""Flashing the firmware of instruments: the common interface; each family has a module, listed here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["BOARDS", "Board", "find_firmware"]
 
 
 class Board(Protocol):
-    """A kind of board that can be an instrument."""
+    """A type of board that can be an instrument."""
 
     @property
     def image(self) -> str:

@@ -19,7 +19,7 @@ _FLASH_S = 120.0
 
 @dataclass(frozen=True)
 class AvrBoard:
-    """How a board takes firmware: its microcontroller, avrdude's names and speed."""
+    """How avrdude flashes a board: microcontroller, avrdude's part and programmer, baud rate."""
 
     mcu: str
     part: str
@@ -34,7 +34,7 @@ class AvrBoard:
         return f"avr/gauge-{self.mcu}.hex"
 
     def flash(self, port: str, image: Path, dry_run: bool = False) -> None:
-        """Writes the image and reads it back; raises BadInput, NotApplicable or FastenoughError, with the reason."""
+        """Write the image and read it back; raises BadInput, NotApplicable or FastenoughError with the reason."""
         if shutil.which("avrdude") is None:
             raise NotApplicable("avrdude is not installed; run: sudo apt install avrdude")
         if not Path(port).exists():
@@ -42,13 +42,13 @@ class AvrBoard:
         if self.touch:
             _touch(port)
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 self._avrdude(port, image, dry_run), capture_output=True, text=True, timeout=_FLASH_S, check=False
             )
         except subprocess.TimeoutExpired as error:
             raise FastenoughError(f"{port}: avrdude did not finish; check the kind of board") from error
-        if done.returncode:
-            raise FastenoughError(f"{port}: flashing failed: {_reason(done)}; check the port and the kind of board")
+        if process.returncode:
+            raise FastenoughError(f"{port}: flashing failed: {_reason(process)}; check the port and the kind of board")
 
     def _avrdude(self, port: str, image: Path, dry_run: bool) -> list[str]:
         return [
@@ -87,6 +87,6 @@ def _touch(port: str) -> None:
     time.sleep(2.0)
 
 
-def _reason(done: subprocess.CompletedProcess[str]) -> str:
-    said = [line.strip() for line in done.stderr.splitlines() if "error" in line.lower() or "not in sync" in line]
-    return said[0].removeprefix("avrdude: ") if said else f"status {done.returncode}"
+def _reason(process: subprocess.CompletedProcess[str]) -> str:
+    errors = [line.strip() for line in process.stderr.splitlines() if "error" in line.lower() or "not in sync" in line]
+    return errors[0].removeprefix("avrdude: ") if errors else f"status {process.returncode}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Boards with an RP2040: while they wait for firmware they are a drive, and a file that is copied there is flashed."""
+"""Boards with an RP2040: in the boot loader they are a drive, which flashes a file that is copied there."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _STEP_S = 0.1
 
 @dataclass(frozen=True)
 class DriveBoard:
-    """A board that checks each block of the file, and restarts with the new firmware once it has them all."""
+    """A board that checks each block of the file and restarts with the new firmware after the last one."""
 
     image: str
     board_id: str
-    """As its drive names itself."""
+    """The Board-ID of its drive."""
     build_needs: str = "gcc-arm-none-eabi and libnewlib-arm-none-eabi"
 
     def flash(self, port: str, image: Path, dry_run: bool = False) -> None:
-        """Copies the image to the drive, and waits until it is gone: nothing can be read back from it."""
+        """Copy the image to the drive and wait until the drive disappears; the drive cannot be read back."""
         drive = Path(port)
         try:
             info = (drive / _INFO).read_text(errors="replace")
@@ -46,7 +46,7 @@ class DriveBoard:
                 file.write(image.read_bytes())
                 file.flush()
                 os.fsync(file.fileno())
-        except OSError as error:  # a board that has it all may be gone before the file is closed
+        except OSError as error:  # a board with the complete file may restart before it is closed
             if _is_there(drive, device):
                 raise FastenoughError(f"{drive}: cannot be written: {error.strerror}") from error
         until = time.monotonic() + _RESTART_S
@@ -59,7 +59,7 @@ class DriveBoard:
 
 
 def _is_there(drive: Path, device: int) -> bool:
-    """A drive that went while it was mounted may leave its files behind in memory, but not its device."""
+    """True while the drive exists; after its removal cached files may remain visible, but not its device."""
     try:
         mounted = (drive / _INFO).exists()
     except OSError:
@@ -71,4 +71,4 @@ BOARDS = {
     "pico": DriveBoard("rp2040/gauge-rp2040.uf2", "RPI-RP2"),
     "pico-pins": DriveBoard("rp2040/gauge-rp2040-pins.uf2", "RPI-RP2"),
 }
-"""By the line that the firmware has: the USB plug, or two pins and an adapter."""
+"""By the serial line of the firmware: the USB plug, or two pins with an adapter."""

@@ -149,7 +149,7 @@ def test_the_report_has_no_empty_cell_and_no_verdict(
 
 def test_nothing_is_left_behind(experiment: tuple[Campaign, list[Recording]], state_directory: Path) -> None:
     assert experiment
-    assert eventually(lambda: not with_words(str(ROOT), "gauge-paced", "fastenough-board-"))
+    assert eventually(lambda: not with_words(str(ROOT), "gauge-realtime", "fastenough-board-"))
     assert all(not journal.read_bytes() for journal in state_directory.glob("*.journal"))
 
 
@@ -303,4 +303,4 @@ def test_a_plan_that_cannot_be_is_one_line(tmp_path: Path, changes: dict[str, st
 @pytest.fixture(autouse=True)
 def no_guest_is_left() -> Iterator[None]:
     yield
-    assert eventually(lambda: not with_words(str(ROOT), "gauge-paced", "fastenough-board-"))
+    assert eventually(lambda: not with_words(str(ROOT), "gauge-realtime", "fastenough-board-"))

@@ -41,7 +41,7 @@ def test_response_is_measured_from_outside(board: VirtualBoard) -> None:
         sent_before = board.gauge.edges["sent"]
         gauge.start_response(TICKS_PER_MS, 3 * TICKS_PER_MS, TIMEOUT, seed=1)
         assert eventually(lambda: sum(map(gauge.counters().stored, (0, 1))) > ENOUGH, PATIENCE_S)
-        gauge.rest()
+        gauge.stop_and_wait()
         board.gauge.settle()
         sent = board.gauge.edges["sent"] - sent_before
         histograms, counters = gauge.take(), gauge.counters()
@@ -58,7 +58,7 @@ def test_periodic_is_measured_from_outside(board: VirtualBoard) -> None:
     with Gauge(board.gauge.terminal) as gauge:
         gauge.start_periodic(10 * TICKS_PER_MS, TIMEOUT)
         assert eventually(lambda: gauge.counters().stored(0) > ENOUGH, PATIENCE_S)
-        gauge.rest()
+        gauge.stop_and_wait()
         histograms = gauge.take()
     inside = counted(board)
     stored = sum(histogram.total for histogram in histograms.values())
@@ -83,7 +83,7 @@ def test_no_edge_is_lost_while_the_gauge_is_stopped(board: VirtualBoard) -> None
         assert eventually(lambda: edges["returned"] - returned > 6 * ENOUGH, PATIENCE_S)
         inside = counted(board)
         board.gauge.settle()
-        gauge.rest()
+        gauge.stop_and_wait()
         counters = gauge.counters()
         stored = gauge.take()[0].total
     print(f"{board.kernel.release}: board {inside}, gauge {counters}, simulator {board.gauge.counters()}")

@@ -18,12 +18,12 @@ from fastenough.gauge.calibration import (
     Calibration,
     HostClock,
     Reading,
-    chosen,
     fit,
     from_pps,
     host_ppm,
     read_calibration,
     read_self_test,
+    select_calibration,
     usable_tick_ps,
 )
 from fastenough.gauge.protocol import Identity
@@ -195,12 +195,12 @@ def kept(folder: Path, content: object) -> Path:
 
 def test_a_kept_calibration_is_used_while_a_fresh_one_does_not_contradict_it(tmp_path: Path) -> None:
     calibration = read_calibration(kept(tmp_path, CLOCK), "A1")
-    assert chosen(None, calibration) is calibration
+    assert select_calibration(None, calibration) is calibration
     near = Calibration(62_480.5 * (1 + 300e-6), 250.0, 2.0, reference_ppm=100.0)
-    assert chosen(calibration, near) is calibration
+    assert select_calibration(calibration, near) is calibration
     far = Calibration(62_480.5 * (1 + 400e-6), 250.0, 2.0, reference_ppm=100.0)
     with pytest.raises(BadInput, match=r"400 ppm off .* calibrate again"):
-        chosen(calibration, far)
+        select_calibration(calibration, far)
 
 
 @pytest.mark.parametrize(

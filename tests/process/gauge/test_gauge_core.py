@@ -18,7 +18,7 @@ GAUGE = ROOT / "gauge"
 MACHINE = """
 #ifndef GAUGE_HARDWARE_H
 #define GAUGE_HARDWARE_H
-#include "host_memory.h"
+#include "flat_memory.h"
 #define MACHINE_NAME "invented"
 #define MACHINE_TICK_PS 8000
 #define MACHINE_K 7

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastenough.cli.gauge import SeriesSummary, figures
-from fastenough.gauge.fine import FINE_K, Fine
-from fastenough.gauge.protocol import Identity, Running, parse_take
+from fastenough.gauge.protocol import Identity, RunningCounts, parse_take
+from fastenough.gauge.raw_samples import FINE_K, RawSamples
 from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead
 from fastenough.gauge.session import Gauge
 from fastenough.gauge.stream import Frame, Splitter
@@ -99,7 +99,7 @@ class Edges(NamedTuple):
     expected: int
 
 
-def streamed(build: Build, folder: Path, edges: Edges) -> tuple[Fine, Histogram, int, int]:
+def streamed(build: Build, folder: Path, edges: Edges) -> tuple[RawSamples, Histogram, int, int]:
     """PERIODIC for a second of exactly simulated time, of an Uno that streams: fine, coarse, stored and lost."""
     raw = folder / "raw"
     replies = build.play(
@@ -118,10 +118,10 @@ def streamed(build: Build, folder: Path, edges: Edges) -> tuple[Fine, Histogram,
     )
     splitter = Splitter()
     splitter.text(raw.read_bytes())
-    fine = Fine("periodic", K)
+    fine = RawSamples("periodic", K)
     fine.add(splitter.frames)
     counted = counters(replies[4])
-    coarse = Running(K).since(parse_take(without_end(replies[3]), UNO))[0]
+    coarse = RunningCounts(K).new_samples(parse_take(without_end(replies[3]), UNO))[0]
     return fine, coarse, counted["stored0"], counted["lost0"]
 
 
@@ -137,7 +137,7 @@ def test_every_sample_is_kept_or_counted_as_lost(gauge_build: Build, tmp_path: P
     assert histogram.total == stored == coarse.total
     assert (fine.coarse == 0) is (period != UNSENT) or period == DROPPED
     assert (lost == 0) is (period != DROPPED)
-    assert fine.left == 0
+    assert fine.uncounted == 0
 
 
 @pytest.mark.parametrize(("period", "carried"), [(CARRIED, True), (UNSENT, False)])
@@ -158,7 +158,7 @@ def test_deviations_that_vary_are_those_that_came(gauge_build: Build, tmp_path: 
     assert lost == 0
     histogram = fine.histogram(0, coarse)
     assert histogram.total == stored
-    assert fine.coarse == fine.left == 0
+    assert fine.coarse == fine.uncounted == 0
     # a bucket of k = 10 is 4 ticks wide at most here; the gauge's own is 128 to 256
     assert int((histogram.highest() - bucket_lowest(histogram.index, FINE_K)).max()) < 4
 
@@ -170,7 +170,7 @@ def test_whatever_is_lost_on_the_way_the_counts_and_statistics_are_the_gauge_s(
     """Raw samples are dropped at random: each that came is where it belongs, each that did not in its coarse bucket."""
     came = [value for value in values if data.draw(st.booleans())]
     coarse = Histogram.from_values(values, K)
-    fine = Fine("periodic", K)
+    fine = RawSamples("periodic", K)
     fine.add(Frame(number, (value & 0xFFFFFFFF,)) for number, value in enumerate(came))
     histogram = fine.histogram(0, coarse)
     assert (histogram.total, histogram.minimum, histogram.maximum, histogram.sum, histogram.sum_sq) == (
@@ -180,7 +180,7 @@ def test_whatever_is_lost_on_the_way_the_counts_and_statistics_are_the_gauge_s(
         coarse.sum,
         coarse.sum_sq,
     )
-    assert (fine.coarse, fine.left) == (len(values) - len(came), 0)
+    assert (fine.coarse, fine.uncounted) == (len(values) - len(came), 0)
     again = Histogram.from_values(np.repeat(histogram.highest(), histogram.count), K)
     assert (again.index.tolist(), again.count.tolist()) == (coarse.index.tolist(), coarse.count.tolist())
     assert set(bucket_index([min(values), max(values)], FINE_K).tolist()) == {histogram.index[0], histogram.index[-1]}
@@ -191,10 +191,10 @@ def test_whatever_is_lost_on_the_way_the_counts_and_statistics_are_the_gauge_s(
 def test_samples_that_did_not_come_are_not_understated() -> None:
     """The exact sum says that the lost ones were greater than those that came: the bucket's top stands for them."""
     coarse = Histogram.from_values([3200] * 50 + [3300] * 50, K)
-    fine = Fine("periodic", K)
+    fine = RawSamples("periodic", K)
     fine.add(Frame(number, (3200,)) for number in range(50))
     assert fine.histogram(0, coarse).value_at_rank(100) == 3300
-    level = Fine("periodic", K)
+    level = RawSamples("periodic", K)
     level.add(Frame(number, (3200,)) for number in range(50))
     assert level.histogram(0, Histogram.from_values([3200] * 100, K)).value_at_rank(99) == 3200
 
@@ -202,7 +202,7 @@ def test_samples_that_did_not_come_are_not_understated() -> None:
 def test_sums_are_held_against_the_buckets_that_the_gauge_counted_in(tmp_path: Path) -> None:
     """What did not come stands with the greatest that came: the exact sum is less than of values in such buckets."""
     coarse = Histogram.from_values([3200] * 50 + [3300] * 50, K)
-    fine = Fine("periodic", K)
+    fine = RawSamples("periodic", K)
     fine.add(Frame(number, (3300,)) for number in range(50))
     histogram = fine.histogram(0, coarse)
     head = replace(recording(tmp_path, Plan([[np.array([1, 2, 3])]])).head, instrument={"k": K})
@@ -212,19 +212,19 @@ def test_sums_are_held_against_the_buckets_that_the_gauge_counted_in(tmp_path: P
 
 
 def test_a_sample_counted_in_the_next_reading_waits_for_it() -> None:
-    fine = Fine("response", K)
+    fine = RawSamples("response", K)
     fine.add([Frame(0, (3200, 3201, 3202))])
     first = fine.histogram(0, Histogram.from_values([3200, 3201], K))
-    assert (first.total, fine.left, fine.coarse) == (2, 1, 0)
+    assert (first.total, fine.uncounted, fine.coarse) == (2, 1, 0)
     second = fine.histogram(0, Histogram.from_values([3202], K))
-    assert (second.total, second.maximum, fine.left, fine.coarse) == (1, 3202, 0, 0)
+    assert (second.total, second.maximum, fine.uncounted, fine.coarse) == (1, 3202, 0, 0)
 
 
 def test_numbers_wrap() -> None:
-    fine = Fine("periodic", K)
+    fine = RawSamples("periodic", K)
     for number in range(0, 200_000, 4):
         fine.add([Frame(number % 65536, (0, 0, 0, 0))])
-    assert fine.seen == 200_000
+    assert fine.sent == 200_000
 
 
 def test_quick_periods_are_not_streamed() -> None:

@@ -65,7 +65,7 @@ def test_edges_made_during_a_stall_come_at_their_times(instrument: Paced, stall_
             time.sleep(stall_ms / 1000)
             wire.say("".join(f"in {number % 2} {begin_ns + number * 1_000_000}\n" for number in range(1, stall_ms + 1)))
         wire.settle()
-        gauge.rest()
+        gauge.stop_and_wait()
         histogram, counted = gauge.take()[0], gauge.counters()
     falls = stall_ms // 2
     assert wire.counters()["edges_in"] == stall_ms
@@ -85,7 +85,7 @@ def test_edges_that_were_read_together_are_all_seen(instrument: Paced) -> None:
         wire.say("".join(f"in {number % 2} {now_ns + number * 100}\n" for number in range(1, 201)))
         assert wire.counters()["put_off"] > 100
         wire.settle()
-        gauge.rest()
+        gauge.stop_and_wait()
         assert gauge.counters().common["edges"] == 100
 
 
@@ -99,7 +99,7 @@ def test_answers_survive_stalls(instrument: Paced) -> None:
             with stopped(instrument.process):
                 time.sleep(stall_s)
         board.hear(30)
-        gauge.rest()
+        gauge.stop_and_wait()
         histograms, counted = gauge.take(), gauge.counters()
     assert counted.common["sent"] == board.seen == board.answered > 100
     assert sum(histogram.total for histogram in histograms.values()) == counted.common["sent"]

@@ -128,16 +128,16 @@ def test_unplugged_while_idle_it_is_opened_anew_once_it_is_back(gauge_build: Bui
     link = tmp_path / "gauge"
     with paced(gauge_build, tmp_path) as first:
         gauge = Gauge(str(link))
-        gauge.ready()
+        gauge.reconnect()
         first.process.kill()
     with gauge:
         with pytest.raises(GaugeLost, match="did not return within 0"):
-            gauge.ready(0.0)
+            gauge.reconnect(0.0)
         for leftover in (link, tmp_path / "pins"):
             leftover.unlink(missing_ok=True)
         with paced(gauge_build, tmp_path) as second:
             Follower(second.pins)
-            gauge.ready()
+            gauge.reconnect()
             with (tmp_path / "run").open("wb") as stream:
                 run = GaugeRun(gauge, Response(500_000, 1_000_000, 10**9), RunHead("run", "linux-user"), stream, 10**9)
                 run.begin()

@@ -12,7 +12,7 @@ import pytest
 from fastenough.analysis import merge_samples
 from fastenough.analysis.uncertainty import budget_of
 from fastenough.gauge.calibration import parse_self_test
-from fastenough.gauge.protocol import Identity, Running, parse_take
+from fastenough.gauge.protocol import Identity, RunningCounts, parse_take
 from tests.support.gauge_simulation import Build
 from tests.support.recordings import Plan, recording
 
@@ -43,8 +43,8 @@ def test_the_true_delays_lie_in_the_intervals(gauge_build: Build, tmp_path: Path
     series = {"unit": "ticks", "tick_ps": TICK_PS, "period_ns": None, "role": "verdict"}
     head = {"probe": "response", "cost": {}, "marks": ["emulated"], "instrument": known}
     run = recording(tmp_path, Plan([[np.array([1])]], views=("latency-falling",), series=series, head=head))
-    measured = Running(K).since(parse_take(reply_of(taken), UNO))[0]
-    true = Running(TRUTH_K).since(parse_take(["take=0", *reply_of(truth)], replace(UNO, k=TRUTH_K)))[0]
+    measured = RunningCounts(K).new_samples(parse_take(reply_of(taken), UNO))[0]
+    true = RunningCounts(TRUTH_K).new_samples(parse_take(["take=0", *reply_of(truth)], replace(UNO, k=TRUTH_K)))[0]
     assert measured.total == true.total == 2000
     budget = budget_of(replace(merge_samples([(run, run.series[0])]), histogram=measured))
     assert [one.latency for one in budget.latencies] == ["minimum", "median", "95 %", "99 %", "99.9 %", "maximum"]

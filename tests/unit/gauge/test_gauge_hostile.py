@@ -19,7 +19,7 @@ from fastenough.gauge.line import Line
 from fastenough.gauge.protocol import (
     Damaged,
     Identity,
-    Running,
+    RunningCounts,
     Take,
     number,
     parse_identity,
@@ -206,10 +206,10 @@ _ROWS = st.dictionaries(st.tuples(st.integers(0, 1), st.integers(-20, 20)), st.i
 @given(st.lists(_ROWS, max_size=6))
 def test_running_counts_never_shrink_unseen(readings: list[dict[tuple[int, int], int]]) -> None:
     """Whatever comes, what is accepted adds up."""
-    running = Running(4)
+    running = RunningCounts(4)
     for reading in readings:
         try:
-            found = running.since(Take(1, reading, {}))
+            found = running.new_samples(Take(1, reading, {}))
         except Damaged:
             continue
         assert not found and not any(reading.values())
@@ -217,5 +217,5 @@ def test_running_counts_never_shrink_unseen(readings: list[dict[tuple[int, int],
 
 def test_a_gauges_own_rows_are_understood() -> None:
     lines = ["take=3", "b 0 5 2", "b 0 -7 1", "series=0 count=3 min=-7 max=5 sum=3 sum_sq=99"]
-    found = Running(4).since(parse_take(lines, UNO))
+    found = RunningCounts(4).new_samples(parse_take(lines, UNO))
     assert (found[0].index.tolist(), found[0].count.tolist()) == ([-7, 5], [1, 2])

@@ -1,20 +1,29 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The gauge at the pace of the wall clock: its serial line on a pseudo-terminal, its pins on a unix
- * socket.  The words on that socket are in pins.h.
+ * The gauge in real time: its serial line on a pseudo-terminal, its pins on a unix stream socket, on which the simulator
+ * listens; one board at a time.  A board that sends any other message is disconnected.  Times are CLOCK_MONOTONIC of the
+ * machine on which both run.
  *
- * The simulation runs a little behind the clock (GUARD_NS), and once more behind after each change
- * of its output until the board's answer is in, so that edges from outside lie in its future and can
- * be placed at the very cycle that their time stamps mean:
+ * Gauge to board, on each change of its output, and once on connecting:
+ *
+ *     out LEVEL CYCLE NS      level 0 or 1; the 16 MHz cycle of the change; when this line was sent
+ *
+ * Board to gauge:
+ *
+ *     in LEVEL [NS]           the board's output changed to level 0 or 1; when, 0 or omitted: on arrival of this line
+ *     count                   requests the simulator's counters: a line `counted NAME=NUMBER ...`
+ *
+ * The simulation runs slightly behind the clock (GUARD_NS), and after each change of its output slightly behind until the
+ * board's answer arrives, so that external edges are in its future and get the exact cycle of their time stamps:
  *
  *     cycle of the answer = cycle of the stimulus + time from sending to answer x 16 MHz
  *
- * An edge that comes too late for that is put back in time, but never across a wrap of the timer,
- * where the firmware could not tell any more which wrap it belongs to.  When several come so late at
- * once (this machine was busy), they are dealt out: the firmware must get to see each of them.
+ * An edge that arrives too late for that is moved back in time, but never across a wrap of the timer: the firmware could not
+ * detect that wrap.  If several edges arrive too late together (the machine was busy), they are spread, so that the firmware
+ * captures each of them.
  *
- * When this program was stopped for a while, it makes up for the time; the edges that came meanwhile wait
- * in their order for their cycles (edges.c).  What it cannot do rightly ends it, with a word why.
+ * After a stall this program catches up; edges that arrived meanwhile are queued in order for their cycles (edges.c).  If it
+ * cannot simulate correctly, it stops with a message.
  *
  * SIGUSR1 is the reset button.
  */
@@ -39,32 +48,32 @@
 
 #include "edges.h"
 #include "machine.h"
-#include "pins.h"
 
 #define GUARD_NS 150000
 #define SLICE_NS 20000
 #define SLICE_CYCLES 160
-#define BROKEN 4   /* exit status */
-#define UNSENT 65536
-#define WORDS 4096 /* read at once */
-#define COUNTED (2 * PINS_LINE)
+#define BROKEN 4        /* exit status */
+#define SEND_SIZE 65536
+#define MESSAGE_SIZE 128 /* longer than any message */
+#define RECEIVE_SIZE 4096
+#define COUNTERS_SIZE (2 * MESSAGE_SIZE)
 
 struct bench {
 	struct machine machine;
 	int listener, client, terminal, terminal_end;
 	const char *socket_path, *link_path;
 	int64_t start_ns;
-	int awaiting; /* the output has changed, the input has not yet followed */
-	int broken;   /* it has been said why */
+	int awaiting; /* the output has changed, and no answer has arrived */
+	int broken;   /* the reason was printed */
 	avr_cycle_count_t out_cycle;
 	int64_t out_ns;
 	struct edges edges;
-	char words[WORDS];
-	size_t words_length;
-	uint8_t unsent[UNSENT];
-	size_t unsent_length;
+	char received[RECEIVE_SIZE];
+	size_t received_length;
+	uint8_t send_buffer[SEND_SIZE];
+	size_t send_length;
 	unsigned long out_edges, bytes_dropped;
-	int64_t most_behind_ns;
+	int64_t max_behind_ns;
 };
 
 static int64_t now_ns(void)
@@ -80,9 +89,9 @@ static avr_cycle_count_t cycles_in(int64_t ns)
 	return ns > 0 ? (avr_cycle_count_t)ns * CYCLES_PER_US / 1000 : 0;
 }
 
-static void fail(struct bench *bench, const char *why)
+static void fail(struct bench *bench, const char *reason)
 {
-	fprintf(stderr, "%s\n", why);
+	fprintf(stderr, "%s\n", reason);
 	bench->broken = 1;
 }
 
@@ -92,11 +101,11 @@ static void drop_client(struct bench *bench)
 {
 	close(bench->client);
 	bench->client = -1;
-	bench->words_length = 0;
+	bench->received_length = 0;
 	bench->awaiting = 0;
 }
 
-static void tell_board(struct bench *bench, const char *line, size_t length)
+static void send_to_board(struct bench *bench, const char *line, size_t length)
 {
 	ssize_t sent = bench->client < 0 ? 0 : send(bench->client, line, length, MSG_NOSIGNAL | MSG_DONTWAIT);
 
@@ -107,12 +116,12 @@ static void tell_board(struct bench *bench, const char *line, size_t length)
 	drop_client(bench);
 }
 
-static void tell_output(struct bench *bench, int level, avr_cycle_count_t when)
+static void send_output(struct bench *bench, int level, avr_cycle_count_t when)
 {
-	char line[PINS_LINE];
+	char line[MESSAGE_SIZE];
 
 	bench->out_ns = now_ns();
-	tell_board(bench, line, (size_t)snprintf(line, sizeof(line), "out %d %" PRIu64 " %" PRId64 "\n", level,
+	send_to_board(bench, line, (size_t)snprintf(line, sizeof(line), "out %d %" PRIu64 " %" PRId64 "\n", level,
 						 (uint64_t)when, bench->out_ns));
 }
 
@@ -121,16 +130,16 @@ static size_t counters(const struct bench *bench, char *line, size_t size)
 	return (size_t)snprintf(line, size, "edges_out=%lu edges_in=%lu edges_waiting=%u put_back=%lu put_off=%lu "
 				"bytes_dropped=%lu most_behind_us=%" PRId64 "\n", bench->out_edges, bench->edges.in,
 				bench->edges.count, bench->edges.put_back, bench->edges.put_off, bench->bytes_dropped,
-				bench->most_behind_ns / 1000);
+				bench->max_behind_ns / 1000);
 }
 
-static void tell_counters(struct bench *bench)
+static void send_counters(struct bench *bench)
 {
-	static const char WORD[] = "counted ";
-	char line[COUNTED];
+	static const char PREFIX[] = "counted ";
+	char line[COUNTERS_SIZE];
 
-	strcpy(line, WORD);
-	tell_board(bench, line, strlen(WORD) + counters(bench, line + strlen(WORD), sizeof(line) - strlen(WORD)));
+	strcpy(line, PREFIX);
+	send_to_board(bench, line, strlen(PREFIX) + counters(bench, line + strlen(PREFIX), sizeof(line) - strlen(PREFIX)));
 }
 
 static void on_output(void *context, int level, avr_cycle_count_t when)
@@ -140,10 +149,10 @@ static void on_output(void *context, int level, avr_cycle_count_t when)
 	bench->out_edges++;
 	bench->out_cycle = when;
 	bench->awaiting = bench->client >= 0;
-	tell_output(bench, level, when);
+	send_output(bench, level, when);
 }
 
-static void edge(struct bench *bench, int level, int64_t at_ns)
+static void receive_edge(struct bench *bench, int level, int64_t at_ns)
 {
 	avr_cycle_count_t at = bench->awaiting ? bench->out_cycle + cycles_in(at_ns - bench->out_ns)
 					       : edges_apart(&bench->edges, cycles_in(at_ns - bench->start_ns));
@@ -153,26 +162,26 @@ static void edge(struct bench *bench, int level, int64_t at_ns)
 		fail(bench, "edges arrive faster than this machine can simulate the gauge: the buffer is full");
 }
 
-static void word(struct bench *bench, const char *line)
+static void handle_message(struct bench *bench, const char *line)
 {
 	int level;
 	int64_t at_ns = 0;
 
 	if (!strcmp(line, "count")) {
-		tell_counters(bench);
+		send_counters(bench);
 	} else if (sscanf(line, "in %d %" SCNd64, &level, &at_ns) < 1 || (level & ~1)) {
 		fprintf(stderr, "pins: '%.40s' is not 'in LEVEL [NS]'\n", line);
 		drop_client(bench);
 	} else {
-		edge(bench, level, at_ns ? at_ns : now_ns());
+		receive_edge(bench, level, at_ns ? at_ns : now_ns());
 	}
 }
 
-static void hear_pins(struct bench *bench)
+static void read_pins(struct bench *bench)
 {
-	ssize_t length = recv(bench->client, bench->words + bench->words_length,
-			      sizeof(bench->words) - 1 - bench->words_length, MSG_DONTWAIT);
-	char *line = bench->words, *end;
+	ssize_t length = recv(bench->client, bench->received + bench->received_length,
+			      sizeof(bench->received) - 1 - bench->received_length, MSG_DONTWAIT);
+	char *line = bench->received, *end;
 
 	if (length < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -180,21 +189,21 @@ static void hear_pins(struct bench *bench)
 		drop_client(bench);
 		return;
 	}
-	bench->words_length += (size_t)length;
-	bench->words[bench->words_length] = 0;
+	bench->received_length += (size_t)length;
+	bench->received[bench->received_length] = 0;
 	for (; bench->client >= 0 && (end = strchr(line, '\n')); line = end + 1) {
 		*end = 0;
-		word(bench, line);
+		handle_message(bench, line);
 	}
 	if (bench->client < 0)
 		return;
-	bench->words_length = strlen(line);
-	memmove(bench->words, line, bench->words_length + 1);
-	if (bench->words_length >= PINS_LINE)
+	bench->received_length = strlen(line);
+	memmove(bench->received, line, bench->received_length + 1);
+	if (bench->received_length >= MESSAGE_SIZE)
 		drop_client(bench);
 }
 
-static void welcome_board(struct bench *bench)
+static void accept_board(struct bench *bench)
 {
 	int client = accept4(bench->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -203,7 +212,7 @@ static void welcome_board(struct bench *bench)
 	if (bench->client >= 0)
 		drop_client(bench);
 	bench->client = client;
-	tell_output(bench, bench->machine.timer.output, bench->machine.avr->cycle);
+	send_output(bench, bench->machine.timer.output, bench->machine.avr->cycle);
 }
 
 static int open_pins(struct bench *bench)
@@ -227,28 +236,28 @@ static void on_byte(void *context, uint8_t byte)
 {
 	struct bench *bench = context;
 
-	if (bench->unsent_length == UNSENT)
+	if (bench->send_length == SEND_SIZE)
 		bench->bytes_dropped++;
 	else
-		bench->unsent[bench->unsent_length++] = byte;
+		bench->send_buffer[bench->send_length++] = byte;
 }
 
-static void hear_terminal(struct bench *bench)
+static void read_terminal(struct bench *bench)
 {
 	uint8_t byte;
 
 	while (bench->machine.uart_ready && read(bench->terminal, &byte, 1) == 1)
-		machine_give(&bench->machine, byte);
+		machine_receive(&bench->machine, byte);
 }
 
-static void tell_terminal(struct bench *bench)
+static void write_terminal(struct bench *bench)
 {
-	ssize_t length = bench->unsent_length ? write(bench->terminal, bench->unsent, bench->unsent_length) : 0;
+	ssize_t length = bench->send_length ? write(bench->terminal, bench->send_buffer, bench->send_length) : 0;
 
 	if (length <= 0)
 		return;
-	bench->unsent_length -= (size_t)length;
-	memmove(bench->unsent, bench->unsent + length, bench->unsent_length);
+	bench->send_length -= (size_t)length;
+	memmove(bench->send_buffer, bench->send_buffer + length, bench->send_length);
 }
 
 static int open_terminal(struct bench *bench)
@@ -258,7 +267,7 @@ static int open_terminal(struct bench *bench)
 	bench->terminal = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 	if (bench->terminal < 0 || grantpt(bench->terminal) || unlockpt(bench->terminal))
 		return -1;
-	/* kept open, so that a program that leaves does not hang the line up */
+	/* stays open, so that a program that closes the line does not hang it up */
 	bench->terminal_end = open(ptsname(bench->terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (bench->terminal_end < 0 || tcgetattr(bench->terminal_end, &raw))
 		return -1;
@@ -270,7 +279,7 @@ static int open_terminal(struct bench *bench)
 	return symlink(ptsname(bench->terminal), bench->link_path);
 }
 
-/* The pace. */
+/* Real time. */
 
 static volatile sig_atomic_t ended, reset;
 
@@ -282,7 +291,7 @@ static void on_signal(int number)
 		ended = 1;
 }
 
-static avr_cycle_count_t goal(struct bench *bench, int64_t now)
+static avr_cycle_count_t target_cycle(struct bench *bench, int64_t now)
 {
 	avr_cycle_count_t by_clock = cycles_in(now - bench->start_ns - GUARD_NS);
 	avr_cycle_count_t by_answer = bench->out_cycle + cycles_in(now - bench->out_ns - GUARD_NS);
@@ -290,7 +299,7 @@ static avr_cycle_count_t goal(struct bench *bench, int64_t now)
 	return bench->awaiting && by_answer < by_clock ? by_answer : by_clock;
 }
 
-/* Runs up to the goal, a slice at most; stops when the output changes, because that moves the goal. */
+/* Runs up to a cycle, for one slice at most; stops when the output changes, because that moves the target. */
 static void run(struct bench *bench, avr_cycle_count_t end)
 {
 	unsigned long out_edges = bench->out_edges;
@@ -306,7 +315,7 @@ static void run(struct bench *bench, avr_cycle_count_t end)
 	}
 }
 
-static void press_reset(struct bench *bench)
+static void reset_board(struct bench *bench)
 {
 	reset = 0;
 	edges_clear(&bench->edges);
@@ -315,47 +324,47 @@ static void press_reset(struct bench *bench)
 	bench->start_ns = now_ns() - (int64_t)(bench->machine.avr->cycle * 1000 / CYCLES_PER_US);
 }
 
-static void look_around(struct bench *bench, int may_wait)
+static void poll_inputs(struct bench *bench, int may_wait)
 {
-	struct pollfd wanted[] = {
+	struct pollfd polled[] = {
 		{ .fd = bench->listener, .events = POLLIN },
 		{ .fd = bench->client, .events = POLLIN },
 		{ .fd = bench->terminal, .events = POLLIN },
 	};
 	struct timespec wait = { .tv_nsec = may_wait ? SLICE_NS : 0 };
 
-	if (ppoll(wanted, 3, &wait, NULL) <= 0)
+	if (ppoll(polled, 3, &wait, NULL) <= 0)
 		return;
-	if (wanted[1].revents)
-		hear_pins(bench);
-	if (wanted[0].revents)
-		welcome_board(bench);
-	if (wanted[2].revents)
-		hear_terminal(bench);
+	if (polled[1].revents)
+		read_pins(bench);
+	if (polled[0].revents)
+		accept_board(bench);
+	if (polled[2].revents)
+		read_terminal(bench);
 }
 
-static int pace(struct bench *bench)
+static int run_until_signal(struct bench *bench)
 {
 	while (!ended && !bench->broken) {
 		int64_t now = now_ns();
-		avr_cycle_count_t end = goal(bench, now);
+		avr_cycle_count_t end = target_cycle(bench, now);
 		int ahead = bench->machine.avr->cycle >= end;
 		int64_t behind_ns = now - bench->start_ns -
 				    (int64_t)(bench->machine.avr->cycle * 1000 / CYCLES_PER_US);
 
-		if (behind_ns > bench->most_behind_ns)
-			bench->most_behind_ns = behind_ns;
+		if (behind_ns > bench->max_behind_ns)
+			bench->max_behind_ns = behind_ns;
 		if (!ahead)
 			run(bench, end);
-		look_around(bench, ahead);
-		tell_terminal(bench);
+		poll_inputs(bench, ahead);
+		write_terminal(bench);
 		if (reset)
-			press_reset(bench);
+			reset_board(bench);
 	}
 	return bench->broken ? BROKEN : 0;
 }
 
-static void tidy(const struct bench *bench)
+static void remove_files(const struct bench *bench)
 {
 	unlink(bench->socket_path);
 	if (bench->link_path)
@@ -390,7 +399,7 @@ int main(int argc, char **argv)
 {
 	static struct bench bench = { .client = -1 };
 	const struct sigaction end = { .sa_handler = on_signal };
-	char line[COUNTED];
+	char line[COUNTERS_SIZE];
 	int status;
 
 	if (options(&bench, argc, argv))
@@ -416,8 +425,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	bench.start_ns = now_ns();
 	prctl(PR_SET_TIMERSLACK, 1000);
-	status = pace(&bench);
-	tidy(&bench);
+	status = run_until_signal(&bench);
+	remove_files(&bench);
 	fwrite(line, counters(&bench, line, sizeof(line)), 1, stdout);
 	return status;
 }

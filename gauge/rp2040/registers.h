@@ -4,8 +4,8 @@
  * BLOCK_REGISTER_FIELD_BITS, _LSB or _VALUE_...  Where a register exists once per pin, state machine or endpoint, the number
  * in its name becomes an argument: IO_BANK0_GPIO_CTRL(3) is IO_BANK0_GPIO3_CTRL.
  */
-#ifndef GAUGE_CHIP_H
-#define GAUGE_CHIP_H
+#ifndef GAUGE_REGISTERS_H
+#define GAUGE_REGISTERS_H
 
 #include <stdint.h>
 
@@ -23,7 +23,7 @@
 #define CLOCKS_CLK_SYS_SELECTED REGISTER(CLOCKS_BASE + 0x44)
 #define CLOCKS_CLK_PERI_CTRL REGISTER(CLOCKS_BASE + 0x48)
 #define CLOCKS_CLK_PERI_CTRL_ENABLE_BITS (1u << 11)
-#define CLOCKS_CLK_USB_CTRL REGISTER(CLOCKS_BASE + 0x54) /* after reset its source is PLL_USB */
+#define CLOCKS_CLK_USB_CTRL REGISTER(CLOCKS_BASE + 0x54) /* its source after reset is PLL_USB */
 #define CLOCKS_CLK_USB_CTRL_ENABLE_BITS (1u << 11)
 
 #define XOSC_BASE 0x40024000
@@ -38,6 +38,7 @@
 #define PLL_SYS_BASE 0x40028000
 #define PLL_USB_BASE 0x4002c000
 #define PLL_CS(base) REGISTER((base) + 0x0)
+#define PLL_CS_REFDIV_LSB 0
 #define PLL_CS_LOCK_BITS (1u << 31)
 #define PLL_PWR_CLR(base) REGISTER((base) + 0x4 + REG_ALIAS_CLR_BITS)
 #define PLL_PWR_PD_BITS (1u << 0)
@@ -96,14 +97,14 @@
 #define UART_UARTFBRD REGISTER(UART0_BASE + 0x28)
 #define UART_UARTLCR_H REGISTER(UART0_BASE + 0x2c)
 #define UART_UARTLCR_H_FEN_BITS (1u << 4)
-#define UART_UARTLCR_H_WLEN_LSB 5 /* the number of bits, less five */
+#define UART_UARTLCR_H_WLEN_LSB 5 /* number of bits, less five */
 #define UART_UARTCR REGISTER(UART0_BASE + 0x30)
 #define UART_UARTCR_UARTEN_BITS (1u << 0)
 #define UART_UARTCR_TXE_BITS (1u << 8)
 #define UART_UARTCR_RXE_BITS (1u << 9)
 #define UART_UARTIMSC REGISTER(UART0_BASE + 0x38)
-#define UART_UARTIMSC_RXIM_BITS (1u << 4) /* the FIFO has filled to its threshold */
-#define UART_UARTIMSC_RTIM_BITS (1u << 6) /* it holds fewer bytes, and the line is silent */
+#define UART_UARTIMSC_RXIM_BITS (1u << 4) /* the FIFO has reached its threshold */
+#define UART_UARTIMSC_RTIM_BITS (1u << 6) /* the FIFO is not empty, and the line is silent */
 
 #define TIMER_BASE 0x40054000
 #define TIMER_TIMEHR REGISTER(TIMER_BASE + 0x08)
@@ -135,7 +136,7 @@
 #define PIO_SM_EXECCTRL_WRAP_TOP_LSB 12
 #define PIO_SM_EXECCTRL_WRAP_BOTTOM_LSB 7
 #define PIO_SM_SHIFTCTRL(sm) REGISTER(PIO0_BASE + 0xd0 + 24 * (sm))
-#define PIO_SM_SHIFTCTRL_FJOIN_RX_BITS (1u << 31) /* both FIFOs of the state machine become one for RX */
+#define PIO_SM_SHIFTCTRL_FJOIN_RX_BITS (1u << 31) /* joins both FIFOs of the state machine into one for RX */
 #define PIO_SM_ADDR(sm) REGISTER(PIO0_BASE + 0xd4 + 24 * (sm))
 #define PIO_SM_INSTR(sm) REGISTER(PIO0_BASE + 0xd8 + 24 * (sm))
 #define PIO_SM_PINCTRL(sm) REGISTER(PIO0_BASE + 0xdc + 24 * (sm))
@@ -161,7 +162,7 @@
 #define USB_DEVICE_DPRAM_EP_BUFFER_CONTROL_STALL_BITS (1u << 11)
 #define USB_DEVICE_DPRAM_EP_BUFFER_CONTROL_PID_0_BITS (1u << 13) /* DATA1, not DATA0 */
 #define USB_DEVICE_DPRAM_EP_BUFFER_CONTROL_FULL_0_BITS (1u << 15)
-#define USB_DEVICE_DPRAM_EP0_BUFFER_OFFSET 0x100 /* the data of endpoint 0, both directions */
+#define USB_DEVICE_DPRAM_EP0_BUFFER_OFFSET 0x100 /* data of endpoint 0 in both directions */
 
 #define USBCTRL_REGS_BASE 0x50110000
 #define USB_ADDR_ENDP REGISTER(USBCTRL_REGS_BASE + 0x00)
@@ -202,7 +203,7 @@
 #define M0PLUS_SYST_CVR REGISTER(PPB_BASE + 0xe018)
 #define M0PLUS_NVIC_ISER REGISTER(PPB_BASE + 0xe100)
 #define M0PLUS_NVIC_IPR(irq) REGISTER(PPB_BASE + 0xe400 + 4 * ((irq) / 4))
-#define LOWEST_PRIORITY(irq) (0xc0u << 8 * ((irq) % 4)) /* the other three interrupts of this register get the highest */
+#define LOWEST_PRIORITY(irq) (0xc0u << 8 * ((irq) % 4)) /* gives the other three interrupts of this register the highest */
 #define USBCTRL_IRQ 5
 #define PIO0_IRQ_0 7
 #define UART0_IRQ 20

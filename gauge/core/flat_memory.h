@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is alike in all machines that are the host: all memory is one. */
-#ifndef GAUGE_HOST_MEMORY_H
-#define GAUGE_HOST_MEMORY_H
+/* Access to constant text, for machines with a single address space. */
+#ifndef GAUGE_FLAT_MEMORY_H
+#define GAUGE_FLAT_MEMORY_H
 
 #define TEXT(string) (string)
 #define TEXT_CONST
