@@ -26,7 +26,7 @@ NEEDS = (
     (r"\bvirtual\b|^bench |^farm (try|bisect)", "guests: test_virtual_*.py and test_farm_*.py boot them"),
     (r"^gauge |--plan FILE|campaign run (FILE|campaigns/brown-martin)", "an instrument: test_gauge_*.py simulate it"),
     (
-        r"^farm (run|alert|status|rebuild$)|^web",
+        r"^farm (run|alert|status)|^web",
         "a farm that runs until it is ended: test_farm_*.py and test_web_command.py",
     ),
     (
