@@ -178,7 +178,7 @@ def table(tries: int) -> tuple[str, bool]:
         "",
         f"With {BUDGET} trials, 40 stressors, two of them in 2 levels of 8 unless stated:",
         "",
-        "| machine | hunt finds it | with nothing beside it | " + " | ".join(OTHERS) + " |",
+        "| machine | hunt finds it | with no other stressor | " + " | ".join(OTHERS) + " |",
         "|" + "---|" * (3 + len(OTHERS)),
     ]
     whole = [row(name, kind, tries) for name, kind in CASES.items()]
