@@ -40,11 +40,11 @@ ASK = """
 int main(void)
 {
 	host_begin();
-	host.answers = true;
-	fputs(host_ask("id"), stdout);
-	fputs(host_ask("periodic period=124"), stdout);
-	fputs(host_ask("response timeout=31"), stdout);
-	fputs(host_ask("response"), stdout);
+	host.responds = true;
+	fputs(host_command("id"), stdout);
+	fputs(host_command("periodic period=124"), stdout);
+	fputs(host_command("response timeout=31"), stdout);
+	fputs(host_command("response"), stdout);
 	printf("%u to %u\\n", gauge.response.min_wait, gauge.response.min_wait + gauge.response.span);
 	return 0;
 }
