@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Choose how to build a real-time task by Brown and Martin's flowchart (their figure 6), walked with measurements.
 
-Each box of the chart is an approach: who runs the task, on which kernel.  Where one stands follows from a verdict at
-the limit, and where it is not good from another at a longer limit, so that every branch rests on bounds; an interval
-astride a threshold is undecided, and there the walk ends.  Pure: measurements in, advice out.
+Each box of the chart is an approach: the kind of task and the kernel.  Its rating follows from the verdict at the
+limit and, if that is FAIL, from the verdict at a longer limit, so every branch rests on bounds.  The walk ends at an
+undecided box.  Pure: measurements in, advice out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class Approach:
-    """A box of the chart.  ``cost``: what it takes to keep it alive for years."""
+    """A box of the chart.  ``cost``: the effort to maintain it for years."""
 
     id: str
     title: str
@@ -95,7 +95,7 @@ _HARDWARE = "hardware"
 
 @dataclass(frozen=True)
 class Turn:
-    """The next boxes after one that is not good; they differ if the chart asks how bad."""
+    """The next boxes after one that is not good; they differ if the chart distinguishes marginal from awful."""
 
     marginal: str
     awful: str
@@ -129,10 +129,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Advice:
-    """The path taken and where it ended.
+    """The path through the chart and its end.
 
-    ``basis``: what it rests on.  ``aside``: what was measured and is not on the path, by name.  ``cost``: of what is
-    to be delivered.  ``next``: what to do where it is not decided.
+    ``basis``: the data that it rests on.  ``aside``: measured approaches off the path, by name.  ``cost``: of the
+    approach to deliver.  ``next``: next steps if undecided.
     """
 
     requirement: Requirement
@@ -157,7 +157,11 @@ class Advice:
 
 def approach_of(implementation: str, kernel: str) -> str:
     """The box of an implementation and kernel, or another name if the chart has none."""
-    fitting = (one.id for one in APPROACHES.values() if implementation in one.implementations and one.kernel == kernel)
+    fitting = (
+        approach.id
+        for approach in APPROACHES.values()
+        if implementation in approach.implementations and approach.kernel == kernel
+    )
     return next(fitting, " on ".join(filter(None, (implementation, _KERNELS.get(kernel, kernel)))))
 
 
@@ -178,19 +182,21 @@ def advise(
     times: float = MARGINAL_TIMES,
     cautions: Sequence[str] = (),
 ) -> Advice:
-    """Walk the chart; ``standings`` by the name of an approach, or of what the chart has no box for."""
+    """Walk the chart; ``standings``: ratings by the name of an approach, with or without a box in the chart."""
     chart = chart_of(requirement)
-    steps, at = [], next(iter(chart))
-    while at in chart:
-        step = Step(APPROACHES[at], standings.get(at, NOT_MEASURED))
+    steps, box_id = [], next(iter(chart))
+    while box_id in chart:
+        step = Step(APPROACHES[box_id], standings.get(box_id, NOT_MEASURED))
         steps.append(step)
         following = _following(
-            chart[at], step.standing.answer, any(standings.get(box, NOT_MEASURED).answer is Grade.GOOD for box in chart)
+            chart[box_id],
+            step.standing.answer,
+            any(standings.get(box, NOT_MEASURED).answer is Grade.GOOD for box in chart),
         )
         if following is None:
             break
-        at = following
-    ending = _ending(steps[-1].standing.answer, at)
+        box_id = following
+    ending = _ending(steps[-1].standing.answer, box_id)
     on_path = {step.approach.id for step in steps}
     aside = tuple(
         (APPROACHES[name].title if name in APPROACHES else name, standing)
@@ -214,9 +220,9 @@ def advise(
 
 
 def _following(turn: Turn, answer: Grade, one_is_good: bool) -> str | None:
-    """The next box; None where the walk ends in this one.
+    """The next box; None if the walk ends in this one.
 
-    What is off the map goes straight to hardware, as the paper says, unless a box of this side was measured as good.
+    An approach off the map leads to hardware, as in the paper, unless a box of this side was measured as good.
     """
     if answer is Grade.OFF_THE_MAP:
         return turn.awful if one_is_good else _HARDWARE
@@ -280,7 +286,7 @@ _KERNELS = {"stock": "stock", "rt": "PREEMPT_RT", "xenomai": "Xenomai"}
 
 
 def _enough(requirement: Requirement) -> str:
-    """Least measurement that gives a verdict, if nothing exceeds the limit."""
+    """Least measurement that gives a verdict, if no value exceeds the limit."""
     if requirement.miss_rate == 0:
         least_ns = max(
             MINIMUM_DURATION_NS, sequential.unseen_upper(requirement.confidence) * requirement.return_time_ns

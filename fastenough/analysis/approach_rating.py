@@ -95,7 +95,7 @@ def setups(recordings: Sequence[Recording]) -> list[list[Recording]]:
 
 def best(standings: Iterable[ApproachRating]) -> ApproachRating:
     """The best rating among setups of an approach; an undecided one ranks after a good one."""
-    return min(standings, key=lambda standing: _BEST_FIRST.index(standing.answer), default=NOT_MEASURED)
+    return min(standings, key=lambda rating: _BEST_FIRST.index(rating.answer), default=NOT_MEASURED)
 
 
 _BEST_FIRST = (
@@ -136,10 +136,12 @@ def rate(
         far = judged(farthest)
         if far.verdict is Verdict.FAIL:
             answer, longer, beyond = Grade.OFF_THE_MAP, farthest, far
-    at_longer = () if answer is Grade.NOT_GOOD else (f"at {words.exact_time(longer.limit_ns)}: {beyond.reasons[0]}",)
+    reason_at_longer = (
+        () if answer is Grade.NOT_GOOD else (f"at {words.exact_time(longer.limit_ns)}: {beyond.reasons[0]}",)
+    )
     return ApproachRating(
         answer,
-        (*assessment.reasons, *at_longer),
+        (*assessment.reasons, *reason_at_longer),
         beyond.settle if answer is Grade.NOT_GOOD else (),
         runs,
         assessment.verdict,
@@ -161,20 +163,20 @@ _BOOTED = (
 )
 
 
-def same_configuration(one: Head, other: Head) -> bool:
+def same_configuration(first: Head, second: Head) -> bool:
     """Whether two recordings are of the same machine, booted with the same kernel, command line and firmware.
 
     Run-time settings do not count.  Unknown values are no difference.
     """
     keys = [key for key in RUN_KEYS if key.name in _BOOTED]
-    pairs = [(key, key.of(one, None), key.of(other, None)) for key in keys]
+    pairs = [(key, key.of(first, None), key.of(second, None)) for key in keys]
     return all(
-        mine is None
-        or theirs is None
-        or isinstance(mine, UnknownValue)
-        or isinstance(theirs, UnknownValue)
-        or key.agree(mine, theirs)
-        for key, mine, theirs in pairs
+        first_value is None
+        or second_value is None
+        or isinstance(first_value, UnknownValue)
+        or isinstance(second_value, UnknownValue)
+        or key.agree(first_value, second_value)
+        for key, first_value, second_value in pairs
     )
 
 

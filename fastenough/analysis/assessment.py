@@ -39,15 +39,15 @@ class Supported:
 
 @dataclass(frozen=True)
 class StatedMaximum:
-    """What the samples of one CPU (or one run, where runs differ) show about the requirement, all at ``confidence``.
+    """Evidence of the samples of one CPU (or of one run, if runs differ) about the requirement, at ``confidence``.
 
-    ``disturbances``: how many there are at least and at most; ``longest``: how many exceedances the longest may have,
-    ``longest_run``: how many of them were seen in a row; ``independent``: as how many they count; ``upper``: the
-    greatest rate of exceedances per activation, None where fewer than ten disturbances were seen; ``every_ns``: no more
-    than one disturbance comes in so long.  ``scale_ns``: disturbances no further apart than this depend on each other
-    and count as one, of which there are ``clusters``; 0 where they may be independent.  ``declared_burst``: the
-    declared longest burst that ``within`` rests on, None where it rests on measured data alone.  ``source``: where the
-    order of the values is known from.
+    ``disturbances``: least and greatest possible number.  ``longest``: greatest possible number of exceedances of one
+    disturbance; ``longest_run``: longest measured run of exceedances.  ``independent``: equivalent number of
+    independent disturbances.  ``upper``: upper bound on the rate of exceedances per activation, None with fewer than
+    ten disturbances.  ``every_ns``: at most one disturbance in this time.  ``scale_ns``: disturbances within this time
+    depend on each other and form one of ``clusters``; 0 if they may be independent.  ``declared_burst``: the declared
+    longest burst that ``within`` rests on, None if it rests on measured data alone.  ``source``: source of the order
+    of the values.
     """
 
     series: str
@@ -76,10 +76,9 @@ class StatedMaximum:
 
 @dataclass(frozen=True)
 class Judgment:
-    """What was found for runs of one key.
+    """The judgment of runs of one key.
 
-    ``requirement``: what they were judged by, None where nothing is required of them.  ``uncharged``: missed periods
-    that no value stands for.
+    ``requirement``: None if nothing is required of them.  ``uncharged``: missed periods without a value.
     """
 
     run_ids: tuple[str, ...]
@@ -107,7 +106,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Assessment:
-    """The verdict with all that stands behind it.
+    """The verdict with its reasons and evidence.
 
     ``all_not_applicable``: nothing could be measured here; the verdict is then INCONCLUSIVE and the command
     line ends with its own status.

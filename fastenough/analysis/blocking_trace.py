@@ -2,13 +2,13 @@
 """Read the terms of the composed bound from a trace of the kernel, as text (docs/bound.md).
 
 Needs the events preempt_disable, preempt_enable, irq_disable, irq_enable (preemptirq), sched_switch, and the entry and
-exit of interrupts; the columns of flags say whether the scheduler was asked for.  Without an event where the scheduler
-is entered, a section with preemption off is one to schedule where a switch is in it; one that found nobody to switch to
-counts as another section, which lengthens the bound and never shortens it.
+exit of interrupts; the flags column shows whether rescheduling was requested.  No event marks the entry of the
+scheduler, so a section with preemption off counts as scheduling if it contains a switch.  A call of the scheduler
+without a switch counts as another section, which can only lengthen the bound.
 
-The idle task has preemption off all the time, and delays nobody by that: it counts as on there.  It looks for itself
-whether it is to schedule, so that it is asked from where interrupts come on after a wake-up to where they come on for
-the last time before the switch, and schedules from there on.
+The idle task always has preemption off, but delays no task by that: preemption counts as on there.  It polls whether
+to schedule.  Rescheduling therefore counts as requested from the first time interrupts are enabled after a wake-up to
+the last time before the switch, and as scheduling from then on.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _INTERRUPT = re.compile(
     r"(irq_handler|local_timer|reschedule|call_function|call_function_single|irq_work|"
     r"thermal_apic|x86_platform_ipi|ipi)_(entry|exit)"
 )
-_ASKED = "NnBb"
+_RESCHEDULE_FLAGS = "NnBb"
 """Flags of a trace that request rescheduling at once, not at the next tick."""
 _IDLE = 0
 """PID of the idle task of each CPU."""
@@ -63,11 +63,11 @@ class _Event:
 
 @dataclass(frozen=True)
 class TracedCpu:
-    """What a trace tells of one CPU.
+    """Terms and observations of one CPU.
 
-    ``observed_ns``: the longest from a real-time task being made runnable, none of its priority or above running or in
-    front of it, to its being switched in; None: none was seen.  ``resolution_ns``: of the trace's clock; each term is
-    that much longer than what was read.
+    ``observed_ns``: longest time from the wake-up of a real-time task to its switch, with no other task of its priority
+    or above running or queued; None: no such wake-up.  ``resolution_ns``: of the clock of the trace; it is added to the
+    reading of each term.
     """
 
     cpu: int
@@ -107,17 +107,20 @@ class _Cpu:
     waited: list[int] = field(default_factory=list)
 
     def mark(self, name: str) -> None:
-        """From here on interrupts are of this part."""
+        """Count interrupts of this part from here on."""
         self.taken_at[name] = self.taken_ns
 
     def lasted(self, name: str, begin: int, end: int) -> None:
-        """A part has ended, whose mark this is."""
+        """Record the length of a part that has ended, less its interrupts."""
         self.longest[name] = max(self.longest.get(name, 0), end - begin - (self.taken_ns - self.taken_at[name]))
 
 
 def traced_cpus(lines: Iterable[str]) -> tuple[TracedCpu, ...]:
-    """What a trace tells of each CPU; raises BadInput for what is none, has lost events, lacks what is needed, or in
-    which time goes back: a section would be shorter than it was."""
+    """The terms of each CPU in a trace.
+
+    Raises BadInput if the text is no trace, has lost events or lacks required ones, or if its time goes backwards,
+    which would shorten a section.
+    """
     cpus: dict[int, _Cpu] = {}
     resolution_ns, names = 1, set()
     for number, line in enumerate(lines, 1):
@@ -131,7 +134,7 @@ def traced_cpus(lines: Iterable[str]) -> tuple[TracedCpu, ...]:
         names.add(event.name)
         _follow(cpus, event)
     _require(names)
-    return tuple(_told(one, resolution_ns) for _, one in sorted(cpus.items()) if one.sections)
+    return tuple(_traced_cpu(cpu, resolution_ns) for _, cpu in sorted(cpus.items()) if cpu.sections)
 
 
 def _require_harmless(number: int, line: str) -> None:
@@ -151,7 +154,7 @@ def _event(match: re.Match[str]) -> _Event:
     cpu = int(match["cpu"])
     if cpu >= _MOST_CPUS:
         raise BadInput(f"CPU {cpu}: CPU number out of range; not a kernel trace")
-    return _Event(int(match["pid"]), cpu, match["flags"][1] in _ASKED, at_ns, match["event"], match["rest"])
+    return _Event(int(match["pid"]), cpu, match["flags"][1] in _RESCHEDULE_FLAGS, at_ns, match["event"], match["rest"])
 
 
 def _require(names: set[str]) -> None:
@@ -163,14 +166,14 @@ def _require(names: set[str]) -> None:
             )
 
 
-def _told(cpu: _Cpu, resolution_ns: int) -> TracedCpu:
+def _traced_cpu(cpu: _Cpu, resolution_ns: int) -> TracedCpu:
     exact = resolution_ns if resolution_ns > 1 else 0
 
     def term(name: str) -> int:
         return max(0, cpu.longest[name]) + exact if name in cpu.longest else 0
 
     blocking = Blocking(term("poid"), term("paie"), term("psd"), term("dst"))
-    interrupts = tuple(replace(one, took_ns=one.took_ns + exact) for one in cpu.interrupts)
+    interrupts = tuple(replace(interrupt, took_ns=interrupt.took_ns + exact) for interrupt in cpu.interrupts)
     return TracedCpu(
         cpu.cpu,
         blocking,
@@ -227,17 +230,17 @@ def _irqs_on(cpu: _Cpu, event: _Event) -> None:
     if event.pid == _IDLE:
         cpu.preemption_off, cpu.idle_until = False, event.at_ns
         cpu.mark("idle")
-        _asked_until(cpu, event)
+        _request_lasted(cpu, event)
     _end(cpu, event)
 
 
-def _asked_until(cpu: _Cpu, event: _Event) -> None:
+def _request_lasted(cpu: _Cpu, event: _Event) -> None:
     if cpu.asked is not None:
         cpu.lasted("paie", cpu.asked, event.at_ns)
 
 
 def _preemption_off(cpu: _Cpu, event: _Event) -> None:
-    _asked_until(cpu, event)
+    _request_lasted(cpu, event)
     cpu.asked = None
     _begin(cpu, event)
     cpu.preemption_off, cpu.to_schedule, cpu.unaware = True, event.at_ns, None
@@ -250,7 +253,7 @@ def _preemption_on(cpu: _Cpu, event: _Event) -> None:
 
 
 def _end(cpu: _Cpu, event: _Event) -> None:
-    """Where both are on again: what the section was is known now.  The first one seen may have begun before."""
+    """Classify the section that ends where both are on again.  The first one may have begun before the trace."""
     if cpu.irqs_off or cpu.preemption_off:
         return
     begin, first = cpu.begin, not cpu.known
@@ -268,7 +271,7 @@ def _end(cpu: _Cpu, event: _Event) -> None:
 
 
 def _scheduled(cpu: _Cpu, begin: int, end: int) -> None:
-    """A section with a switch in it: to schedule from where preemption was switched off last, another before."""
+    """A section with a switch: scheduling begins where preemption was last disabled; before that is another part."""
     start = cpu.to_schedule
     if start is None:
         return
@@ -292,25 +295,25 @@ def _interrupt(cpu: _Cpu, event: _Event, kind: str, *, enters: bool) -> None:
 
 
 def _switch(cpu: _Cpu, event: _Event) -> None:
-    found = _NEXT.search(event.rest)
-    if found is None:
+    match = _NEXT.search(event.rest)
+    if match is None:
         raise BadInput(f"sched_switch without a next task: '{event.rest[:60]}'; not a kernel trace")
-    pid, priority = (int(found[place] or found[place + 2]) for place in (1, 2))
+    pid, priority = (int(match[place] or match[place + 2]) for place in (1, 2))
     cpu.switches += 1
     cpu.switched, cpu.running, cpu.asked = True, priority, None
     cpu.preemption_off = True
     if pid in cpu.waiting:
         cpu.waited.append(event.at_ns - cpu.waiting.pop(pid)[0])
-    cpu.waiting = {other: said for other, said in cpu.waiting.items() if said[1] < priority}
+    cpu.waiting = {other: waiting for other, waiting in cpu.waiting.items() if waiting[1] < priority}
 
 
 def _wakeup(cpus: dict[int, _Cpu], event: _Event) -> None:
     """Handle the wake-up of a real-time task that precedes all tasks of its CPU."""
-    found = _WOKEN.search(event.rest)
-    if found is None:
+    match = _WOKEN.search(event.rest)
+    if match is None:
         return
-    pid, priority, where = (int(found[place] or found[place + 3]) for place in (1, 2, 3))
-    target = cpus.setdefault(where, _Cpu(where)) if where < _MOST_CPUS else None
+    pid, priority, target_cpu = (int(match[place] or match[place + 3]) for place in (1, 2, 3))
+    target = cpus.setdefault(target_cpu, _Cpu(target_cpu)) if target_cpu < _MOST_CPUS else None
     if target is None or priority > _LOWEST_REAL_TIME or priority >= target.running:
         return
     if all(priority < other for _, other in target.waiting.values()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Boards of one type: which runs of several boards answer one question about their type, and which board each is of."""
+"""Boards of one type: runs of several boards that can be pooled, and the board of each run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _WithoutIdentity:
         value = self.key.of(head, series)
         if isinstance(value, str):
             return _OF_ONE_BOARD.sub("", value)
-        return {name: part for name, part in value.items() if name != "serial"} if isinstance(value, dict) else value
+        return {name: item for name, item in value.items() if name != "serial"} if isinstance(value, dict) else value
 
 
 def _pooled(key: Key) -> Key:
@@ -53,7 +53,7 @@ POOLED_KEYS = tuple(key.name for key in _KEYS if key.forbids in FOR_MERGING)
 
 @dataclass(frozen=True)
 class RunKind:
-    """What runs of several boards must agree in; ``series``: that of the first judged series, None without one."""
+    """Keys in which runs of several boards must agree; ``series``: of the first judged series, None without one."""
 
     run: Values
     series: Values | None
@@ -67,15 +67,15 @@ class RunKind:
         )
 
     def difference(self, other: RunKind) -> str | None:
-        """In words, the first key but the load in which two kinds differ; None where they agree."""
-        found = difference(_VERSION_KEYS, self.run, other.run, FOR_MERGING)
-        if found is None and self.series is not None and other.series is not None:
-            found = difference(SERIES_KEYS, self.series, other.series, FOR_MERGING)
-        return found
+        """Text of the first key, except the load, in which two kinds differ; None if they agree."""
+        text = difference(_VERSION_KEYS, self.run, other.run, FOR_MERGING)
+        if text is None and self.series is not None and other.series is not None:
+            text = difference(SERIES_KEYS, self.series, other.series, FOR_MERGING)
+        return text
 
     @property
     def unknown(self) -> str | None:
-        """In words, the first key whose value the run does not contain: it agrees with no other run."""
+        """Text of the first key whose value is not in the run, which then agrees with no other run."""
         named = ((name, self.run[name]) for name in POOLED_KEYS)
         return next((f"{name} is {value}" for name, value in named if isinstance(value, UnknownValue)), None)
 
@@ -89,7 +89,7 @@ class RunKind:
 
 
 def type_text(recording: Recording) -> str:
-    """The type of a board in words: its device tree's model, else its firmware's product, and its processor."""
+    """Text of the type of a board: the model in its device tree or the product in its firmware, and its processor."""
     profile = recording.head.profile or {}
     tree, firmware, cpu = (profile.get(name) or {} for name in ("device_tree", "firmware", "cpu"))
     maker = " ".join(str(firmware[name]) for name in ("sys_vendor", "product_name") if firmware.get(name))
@@ -121,21 +121,21 @@ class BoardRuns:
 def boards_of(recordings: Sequence[Recording]) -> list[BoardRuns]:
     """Runs by machine, in order of first appearance.
 
-    Names that show the same hardware are one board, however many names they are.  Runs without identifiers are those of
-    the machine that has their name, if there is exactly one.
+    Several names of the same hardware are one board.  Runs without identifiers belong to the machine with their name,
+    if there is exactly one.
     """
     machines = Machines(recording.head.machine for recording in recordings)
     numbers = [machines.number(recording.head.machine) for recording in recordings]
-    with_name: dict[str, set[int]] = {}
+    machines_by_name: dict[str, set[int]] = {}
     for recording, number in zip(recordings, numbers, strict=True):
         if number is not None:
-            with_name.setdefault(_name(recording), set()).add(number)
+            machines_by_name.setdefault(_name(recording), set()).add(number)
     groups: dict[int | str, list[Recording]] = {}
     for recording, number in zip(recordings, numbers, strict=True):
         name = _name(recording)
-        known = with_name.get(name, set())
-        by_name: int | str = next(iter(known)) if len(known) == 1 else name
-        groups.setdefault(by_name if number is None else number, []).append(recording)
+        machines_of_name = machines_by_name.get(name, set())
+        only: int | str = next(iter(machines_of_name)) if len(machines_of_name) == 1 else name
+        groups.setdefault(only if number is None else number, []).append(recording)
     return _named(groups)
 
 

@@ -10,7 +10,16 @@ from fastenough.analysis.bootstrap import ResampledQuantiles, difference_of
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.measures import CONFIDENCE
 from fastenough.analysis.merged import Merged, judged_series, merge_samples
-from fastenough.analysis.paired import AT, LEAST_PAIRS, Effect, Pair, TailRate, judged_name, paired, sound_pairs
+from fastenough.analysis.paired import (
+    LEAST_PAIRS,
+    TAIL_QUANTILE,
+    Effect,
+    Pair,
+    TailRate,
+    judged_name,
+    paired,
+    sound_pairs,
+)
 from fastenough.recording import Recording
 
 
@@ -49,16 +58,16 @@ def effect_of(
     pairs: Sequence[Pair], change: Mapping[str, str], load: str, campaign: str = "", confidence: float = CONFIDENCE
 ) -> ChangeEffect:
     """The effect of a change, from pairs of runs."""
-    sound, left_out = sound_pairs(pairs, change)
+    sound, exclusions = sound_pairs(pairs, change)
     effects = paired(pairs, change, confidence)
     if effects is None:
-        return ChangeEffect(change, load, 0, None, None, left_out or (f"fewer than {LEAST_PAIRS} pairs",), campaign)
-    usable = [each for each in effects.effects if each.quantile <= AT]
+        return ChangeEffect(change, load, 0, None, None, exclusions or (f"fewer than {LEAST_PAIRS} pairs",), campaign)
+    usable = [candidate for candidate in effects.effects if candidate.quantile <= TAIL_QUANTILE]
     if not usable or effects.tail is None:
         return ChangeEffect(
             change, load, effects.pairs, None, None, ("the runs are too short for any percentile",), campaign
         )
-    effect = max(usable, key=lambda each: each.quantile)
+    effect = max(usable, key=lambda candidate: candidate.quantile)
     arms = _merged([pair.without for pair in sound]), _merged([pair.with_it for pair in sound])
     return ChangeEffect(
         change, load, effects.pairs, _widened(effect, arms, confidence), effects.tail, effects.left_out, campaign
@@ -90,23 +99,23 @@ def judge_effects(effects: Iterable[ChangeEffect], confidence: float = CONFIDENC
     """Mark the effects and rates that are significant among all changes and loads together (Holm)."""
     everything = list(effects)
     chances = [part.chance for change in everything for part in (change.effect, change.tail) if part is not None]
-    shown = iter(holm(chances, 1 - confidence))
+    significant = iter(holm(chances, 1 - confidence))
     return tuple(
         replace(
             change,
-            effect=None if change.effect is None else replace(change.effect, shown=next(shown)),
-            tail=None if change.tail is None else replace(change.tail, shown=next(shown)),
+            effect=None if change.effect is None else replace(change.effect, shown=next(significant)),
+            tail=None if change.tail is None else replace(change.tail, shown=next(significant)),
         )
         for change in everything
     )
 
 
-def best_of(tried: Sequence[ChangeEffect]) -> dict[str, str]:
+def helpful_changes(effects: Sequence[ChangeEffect]) -> dict[str, str]:
     """Changes that help under some load and harm under none, greatest effect first."""
-    harmful = {name for each in tried if each.harms for name in each.change}
-    good = sorted((each for each in tried if each.helps and not harmful & each.change.keys()), key=_gain)
-    return {name: value for each in good for name, value in each.change.items()}
+    harmful = {name for effect in effects if effect.harms for name in effect.change}
+    helpful = sorted((effect for effect in effects if effect.helps and not harmful & effect.change.keys()), key=_gain)
+    return {name: value for effect in helpful for name, value in effect.change.items()}
 
 
-def _gain(each: ChangeEffect) -> float:
-    return each.effect.effect_ns if each.effect is not None else 0.0
+def _gain(change: ChangeEffect) -> float:
+    return change.effect.effect_ns if change.effect is not None else 0.0

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Change points: when the distribution of the maxima changed.
 
-The ranks of maxima before and after each moment are compared (Pettitt 1979), and those within a stretch and outside of
-it (Olshen and others 2004); the greatest difference is held against those that shuffled maxima show, which is a
-permutation test, exact whatever the maxima are like.  Where a change is found, each side is searched again.
+The ranks of maxima before and after each moment are compared (Pettitt 1979), and those within and outside a stretch
+(Olshen and others 2004).  The greatest difference is compared with those of shuffled maxima: a permutation test, exact
+for any distribution of the maxima.  After a change point was found, each side is searched again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LEVEL = 0.01
 """Probability of a false change point."""
 LEAST_BLOCKS = 50
 _LEAST_SIDE = 5
-_KEPT_TOGETHER = 5
+_SHUFFLED_TOGETHER = 5
 """Number of blocks shuffled together, so that a short disturbance is not a change."""
 _BLOCKS = 200
 _PERMUTATIONS = 299
@@ -34,8 +34,8 @@ _SEED = 20260101
 
 @dataclass(frozen=True)
 class ChangePoint:
-    """``after_ns``: measured before it; ``within_ns``: known no better than so.  Medians of the blocks' maxima up to
-    the changes beside it."""
+    """``after_ns``: time measured before it; ``within_ns``: its uncertainty.  ``before_ns``, ``later_ns``: medians of
+    the maxima of blocks up to the neighbouring change points."""
 
     wall_ns: int
     after_ns: float
@@ -55,7 +55,7 @@ def change_points(maxima: Maxima) -> list[ChangePoint]:
     blocks = maxima.blocks(_BLOCKS)
     values = blocks.values_ns
     random = np.random.default_rng(_SEED)
-    places = list(_standing(values, sorted(_search(values, 0, random)), random))
+    places = list(_confirmed(values, sorted(_search(values, 0, random)), random))
     bounds = [0, *places, values.size]
     medians = [float(np.median(values[first:last])) for first, last in pairwise(bounds) if last > first]
     return [
@@ -72,23 +72,23 @@ def change_points(maxima: Maxima) -> list[ChangePoint]:
 
 def _search(values: FloatArray, first: int, random: np.random.Generator) -> Iterator[int]:
     """Candidate positions, unordered."""
-    found = _scanned(values, _arcs(values.size), random, _KEPT_TOGETHER) if values.size >= LEAST_BLOCKS else None
-    if found is None:
+    arc = _scanned(values, _arcs(values.size), random, _SHUFFLED_TOGETHER) if values.size >= LEAST_BLOCKS else None
+    if arc is None:
         return
-    places = [place for place in found if 0 < place < values.size]
+    places = [place for place in arc if 0 < place < values.size]
     yield from (first + place for place in places)
     for begin, end in pairwise([0, *places, values.size]):
         yield from _search(values[begin:end], first + begin, random)
 
 
-def _standing(values: FloatArray, places: Sequence[int], random: np.random.Generator) -> Iterator[int]:
-    """Of places in order those that are a change between the ones beside them too, each where it is greatest."""
+def _confirmed(values: FloatArray, places: Sequence[int], random: np.random.Generator) -> Iterator[int]:
+    """The places, in order, that remain a change between their neighbours, each moved to the greatest difference."""
     before = 0
     for later in [*places, values.size][1:]:
         between = values[before:later]
-        found = _scanned(between, _splits(between.size), random, 1) if between.size >= 2 * _LEAST_SIDE else None
-        if found is not None:
-            before += found[1]
+        arc = _scanned(between, _splits(between.size), random, 1) if between.size >= 2 * _LEAST_SIDE else None
+        if arc is not None:
+            before += arc[1]
             yield before
 
 
@@ -99,7 +99,7 @@ def _splits(n: int) -> Arcs:
 
 
 def _arcs(n: int) -> Arcs:
-    """The same, and stretches within of some lengths, each twice the one before it."""
+    """The same, and stretches within, whose lengths double from one to the next."""
     arcs = [_splits(n)]
     length = _LEAST_SIDE
     while length <= n - 2 * _LEAST_SIDE:
@@ -110,26 +110,26 @@ def _arcs(n: int) -> Arcs:
 
 
 def _scanned(values: FloatArray, arcs: Arcs, random: np.random.Generator, together: int) -> tuple[int, int] | None:
-    """The arc that differs most from the rest; None where shuffled values have arcs that differ as much.
+    """The arc that differs most from the rest; None if shuffled values have arcs that differ as much.
 
-    So many neighbours are shuffled ``together``.
+    ``together``: number of neighbours that are shuffled as one block.
     """
     ranked = ranks(values)
     ranked -= ranked.mean()
-    of_group = (np.arange(values.size) + int(random.integers(together))) // together
-    places = random.permuted(np.tile(np.arange(of_group[-1] + 1), (_PERMUTATIONS, 1)), axis=1)[:, of_group]
+    block_numbers = (np.arange(values.size) + int(random.integers(together))) // together
+    places = random.permuted(np.tile(np.arange(block_numbers[-1] + 1), (_PERMUTATIONS, 1)), axis=1)[:, block_numbers]
     shuffled = ranked[np.argsort(places, axis=1, kind="stable")]
-    seen = _differences(ranked[None, :], arcs)[0]
+    observed = _differences(ranked[None, :], arcs)[0]
     greatest = _differences(shuffled, arcs).max(axis=1)
-    if (1 + np.count_nonzero(greatest >= seen.max() * (1 - 1e-12))) / (1 + _PERMUTATIONS) > LEVEL:
+    if (1 + np.count_nonzero(greatest >= observed.max() * (1 - 1e-12))) / (1 + _PERMUTATIONS) > LEVEL:
         return None
-    place = int(seen.argmax())
+    place = int(observed.argmax())
     return int(arcs[0][place]), int(arcs[1][place])
 
 
 def _differences(rows: FloatArray, arcs: Arcs) -> FloatArray:
-    """Between what lies in an arc and the rest, in standard errors up to a constant; rows add up to 0."""
+    """Differences between each arc and the rest, in standard errors up to a constant; rows add up to 0."""
     begins, ends = arcs
-    up_to = np.concatenate([np.zeros((rows.shape[0], 1)), np.cumsum(rows, axis=1)], axis=1)
+    cumulative = np.concatenate([np.zeros((rows.shape[0], 1)), np.cumsum(rows, axis=1)], axis=1)
     length = ends - begins
-    return np.asarray(np.abs(up_to[:, ends] - up_to[:, begins]) / np.sqrt(length * (rows.shape[1] - length)))
+    return np.asarray(np.abs(cumulative[:, ends] - cumulative[:, begins]) / np.sqrt(length * (rows.shape[1] - length)))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Compare runs with a base: differences with intervals, and the keys in which the runs differ.
 
-Runs may be compared only where they measured the same thing; what else differs is named, so that nobody
-takes the sum of two changes for the effect of one.
+Runs may be compared only if they measured the same act.  All other differences are listed, so that the sum of two
+changes is not taken for the effect of one.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from fastenough.recording.timeline import IntArray
 
 @dataclass(frozen=True)
 class QuantileDifference:
-    """Second minus first, in ns, with the interval; None where a run has too few samples for the quantile, or blocks of
-    time for an interval, or where its source only counted the values there.
+    """Second minus first, in ns, with its interval; None if a run has too few samples for the quantile or too few
+    blocks for an interval, or if its source only counted the values there.
 
-    ``chance``: the least error at which the interval excludes zero.  ``shown``: zero is excluded also when all
-    differences that are told together are judged together.
+    ``chance``: p-value, the least error at which the interval excludes zero.  ``shown``: significant also when all
+    reported differences are judged together.
     """
 
     quantile: float
@@ -85,24 +85,24 @@ class Comparison:
 
     def chances(self) -> list[float]:
         """p-values of the differences that have one, in order."""
-        found = [*(each.chance for each in self.quantiles), *(each.chance for each in self.rates)]
-        return [chance for chance in found if chance is not None]
+        chances = [*(each.chance for each in self.quantiles), *(each.chance for each in self.rates)]
+        return [chance for chance in chances if chance is not None]
 
-    def with_shown(self, shown: Iterator[bool], together: int) -> Comparison:
+    def with_significance(self, significant: Iterator[bool], together: int) -> Comparison:
         """The comparison, with each difference of a p-value marked as significant or not."""
         return replace(
             self,
             together=together,
-            quantiles=tuple(_marked(each, shown) for each in self.quantiles),
-            rates=tuple(_marked(each, shown) for each in self.rates),
+            quantiles=tuple(_marked(difference, significant) for difference in self.quantiles),
+            rates=tuple(_marked(difference, significant) for difference in self.rates),
         )
 
 
 _Tested = TypeVar("_Tested", QuantileDifference, RateDifference)
 
 
-def _marked(each: _Tested, shown: Iterator[bool]) -> _Tested:
-    return each if each.chance is None else replace(each, shown=next(shown))
+def _marked(difference: _Tested, significant: Iterator[bool]) -> _Tested:
+    return difference if difference.chance is None else replace(difference, shown=next(significant))
 
 
 def _refuse(first: Recording, second: Recording, difference: str) -> MixedRuns:
@@ -111,44 +111,52 @@ def _refuse(first: Recording, second: Recording, difference: str) -> MixedRuns:
 
 def _differences(first: Recording, second: Recording) -> tuple[str, ...]:
     """Differences between two runs; raises MixedRuns if they forbid a comparison."""
-    one, other = run_values(first), run_values(second)
-    forbidding = refusal(RUN_KEYS, one, other)
+    first_values, second_values = run_values(first), run_values(second)
+    forbidding = refusal(RUN_KEYS, first_values, second_values)
     if forbidding is not None:
         raise _refuse(first, second, forbidding)
-    return all_differences(RUN_KEYS, one, other)
+    return all_differences(RUN_KEYS, first_values, second_values)
 
 
 def _quantile_difference(
     first: ResampledQuantiles, second: ResampledQuantiles, quantile: float, confidence: float
 ) -> QuantileDifference:
-    one, other = first.value_ns(quantile), second.value_ns(quantile)
-    if one is None or other is None:
+    first_ns, second_ns = first.value_ns(quantile), second.value_ns(quantile)
+    if first_ns is None or second_ns is None:
         return QuantileDifference(quantile)
-    seen = QuantileDifference(quantile, one, other, other - one)
-    drawn = difference_of(first.edges(quantile), second.edges(quantile))
-    if drawn is None:
-        return seen
-    lower_ns, upper_ns = drawn.interval(confidence)
-    return replace(seen, lower_ns=lower_ns, upper_ns=upper_ns, chance=drawn.chance_of_none())
+    observed = QuantileDifference(quantile, first_ns, second_ns, second_ns - first_ns)
+    resampled = difference_of(first.edges(quantile), second.edges(quantile))
+    if resampled is None:
+        return observed
+    lower_ns, upper_ns = resampled.interval(confidence)
+    return replace(observed, lower_ns=lower_ns, upper_ns=upper_ns, chance=resampled.chance_of_none())
 
 
 def _rate_difference(first: Merged, second: Merged, limit_ns: float, confidence: float) -> RateDifference:
     counts = [(p.exceeded(limit_ns)[1], p.judged) for p in (first, second)]
-    one, other = independent_rates(counts[0], counts[1], *(exceedances_over_time(p, limit_ns) for p in (first, second)))
-    lower, upper = bounds.rate_difference(one, other, confidence)
+    first_rate, second_rate = independent_rates(
+        counts[0], counts[1], *(exceedances_over_time(p, limit_ns) for p in (first, second))
+    )
+    lower, upper = bounds.rate_difference(first_rate, second_rate, confidence)
     rates = [exceeded / n for exceeded, n in counts]
     return RateDifference(
-        limit_ns, counts[0], counts[1], rates[1] - rates[0], lower, upper, bounds.chance_of_equal_rates(one, other)
+        limit_ns,
+        counts[0],
+        counts[1],
+        rates[1] - rates[0],
+        lower,
+        upper,
+        bounds.chance_of_equal_rates(first_rate, second_rate),
     )
 
 
 def independent_rates(
     first: tuple[int, int], second: tuple[int, int], first_over_time: IntArray, second_over_time: IntArray
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """As how many independent (exceedances, activations) those of two samples count, by their exceedances over time.
+    """Equivalent numbers of independent (exceedances, activations) of two samples, by their exceedances over time.
 
-    The size of clusters is that at the scale of time at which it is greatest.  Of few clusters it is hardly known, and
-    of none not at all: where one sample holds fewer than ten, the greater size is that of both.
+    The size of clusters is that at the time scale at which it is greatest.  A few clusters hardly determine it: if one
+    sample has fewer than ten, the greater size is used for both.
     """
     sizes = [
         float(inflated(counts.sum(), size_at_all_scales(counts))) for counts in (first_over_time, second_over_time)
@@ -168,12 +176,12 @@ def _judged_kinds(run: Recording) -> list[str]:
 
 
 def _pairs(first: Recording, second: Recording) -> list[tuple[str, str]]:
-    """Kinds of one name, and beside them those a verdict rests on, where none of these has its name in both.
+    """Pairs of kinds with the same name; also the first judged kinds of both, if no judged kind is in both.
 
-    An instrument and a board that measures itself, user space and kernel call what they measure by other names.
+    Instruments, boards, user space and kernel use different names for the same latency.
     """
-    mine, theirs = (list(dict.fromkeys(map(_kind, run.series))) for run in (first, second))
-    pairs = [(name, name) for name in mine if name in theirs]
+    first_kinds, second_kinds = (list(dict.fromkeys(map(_kind, run.series))) for run in (first, second))
+    pairs = [(name, name) for name in first_kinds if name in second_kinds]
     judged = [_judged_kinds(run) for run in (first, second)]
     if not any(name in judged[1] for name in judged[0]):
         pairs += list(zip(judged[0], judged[1], strict=False))[:1]
@@ -182,8 +190,7 @@ def _pairs(first: Recording, second: Recording) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Sides:
-    """One kind of series of a base and of what is compared with it, each the merged samples of one or more runs;
-    ``judged``: a verdict rests on it."""
+    """One kind of series of the base and of the other runs, each merged; ``judged``: a verdict rests on it."""
 
     name: str
     judged: bool
@@ -199,22 +206,28 @@ def _sides(base: Sequence[Recording], other: Sequence[Recording], pair: tuple[st
         [(run, series) for run in runs for series in run.series if _kind(series) == kind]
         for runs, kind in zip((base, other), pair, strict=True)
     ]
-    keys = [series_values(*of[0]) for of in parts]
+    keys = [series_values(*group[0]) for group in parts]
     forbidding = refusal(SERIES_KEYS, *keys)
     if forbidding is not None:
         raise _refuse(base[0], other[0], f"in series {name}, {forbidding}")
-    one, two = (merge_samples(of) for of in parts)
-    if not one.judged or not two.judged:
+    merged_base, merged_other = (merge_samples(group) for group in parts)
+    if not merged_base.judged or not merged_other.judged:
         return None
     differs = tuple(f"in series {name}, {text}" for text in all_differences(SERIES_KEYS, *keys))
-    return Sides(name, pair[0] in _judged_kinds(base[0]), differs, ResampledQuantiles(one), ResampledQuantiles(two))
+    return Sides(
+        name,
+        pair[0] in _judged_kinds(base[0]),
+        differs,
+        ResampledQuantiles(merged_base),
+        ResampledQuantiles(merged_other),
+    )
 
 
 def sides_of(base: Sequence[Recording], other: Sequence[Recording]) -> tuple[tuple[str, ...], list[Sides]]:
-    """In what two groups of runs differ that may each be merged, and their kinds of series beside each other.
+    """The differences between two groups of mergeable runs, and their common kinds of series.
 
-    Raises MixedRuns (says which key differed, and why that matters), BadInput (nothing in common), or FastenoughError
-    for a run that is not believed.
+    Raises MixedRuns (names the key that differs and why it matters), BadInput (no common series), or FastenoughError
+    for a run whose integrity check failed.
     """
     for recording in (*base, *other):
         if recording.damage is not None:
@@ -222,8 +235,8 @@ def sides_of(base: Sequence[Recording], other: Sequence[Recording]) -> tuple[tup
                 f"run {recording.run_id} cannot be compared (integrity check failed: {recording.damage})"
             )
     differs = _differences(base[0], other[0])
-    found = [_sides(base, other, pair) for pair in _pairs(base[0], other[0])]
-    sides = [each for each in found if each is not None]
+    candidates = [_sides(base, other, pair) for pair in _pairs(base[0], other[0])]
+    sides = [candidate for candidate in candidates if candidate is not None]
     if not sides:
         raise BadInput(
             f"runs {base[0].run_id} and {other[0].run_id} have no measured series in common; compare runs of one probe"
@@ -250,15 +263,15 @@ def comparison_of(
 
 
 def _with_base(base: Recording, other: Recording, limits_ns: Sequence[float], confidence: float) -> list[Comparison]:
-    differs, found = sides_of([base], [other])
-    return [comparison_of(sides, differs, limits_ns, confidence) for sides in found]
+    differs, all_sides = sides_of([base], [other])
+    return [comparison_of(sides, differs, limits_ns, confidence) for sides in all_sides]
 
 
 def judged_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """The comparisons, with the differences marked that are significant together (Holm 1979)."""
-    chances = [chance for each in comparisons for chance in each.chances()]
-    shown = iter(holm(chances, 1 - comparisons[0].confidence if comparisons else 0.0))
-    return [each.with_shown(shown, len(chances)) for each in comparisons]
+    chances = [chance for comparison in comparisons for chance in comparison.chances()]
+    significant = iter(holm(chances, 1 - comparisons[0].confidence if comparisons else 0.0))
+    return [comparison.with_significance(significant, len(chances)) for comparison in comparisons]
 
 
 def compare(
@@ -266,9 +279,9 @@ def compare(
 ) -> list[Comparison]:
     """Compare runs with a base, one after the other, series by series, all CPUs together.
 
-    ``limits_ns``: limits at which the rates above are compared.  Intervals come from blocks of time (:mod:`drawn`) and
-    hold within these runs: two runs do not say how much runs differ.  Each is one by itself; what is marked as shown
-    holds for all of them together.  The same input gives the same output: the bootstrap's seed is fixed.  Raises as
-    :func:`sides_of` does.
+    ``limits_ns``: limits at which exceedance rates are compared.  Intervals come from blocks of time
+    (:mod:`bootstrap`) and apply within these runs: two runs do not show how much runs differ.  Each interval is for one
+    difference; the mark ``shown`` holds for all of them together.  The seed is fixed, so the same input gives the same
+    output.  Raises as :func:`sides_of` does.
     """
     return judged_together([each for other in others for each in _with_base(base, other, limits_ns, confidence)])

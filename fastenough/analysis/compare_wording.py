@@ -17,26 +17,26 @@ from fastenough.recording import Recording
 GREATER, SMALLER, OPEN, NONE = "greater", "smaller", "may be equal", "no interval"
 BY_ITSELF = " by itself"
 ORDINALS = ("second", "third", "fourth")
-"""What the runs beside the base are called, in order."""
+"""Names of the runs compared with the base, in order."""
 
 
 class Difference(Protocol):
-    """What was seen to differ, or not."""
+    """A difference with an interval."""
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """Of its interval; None where there is none."""
+        """Ends of its interval; None without one."""
 
     @property
     def shown(self) -> bool:
-        """Whether it is shown where all that is told with it is judged together."""
+        """Whether it is significant when all reported differences are judged together."""
 
 
 _AtQuantile = TypeVar("_AtQuantile", QuantileDifference, Effect)
 
 
 def finding(difference: Difference) -> str:
-    """What the interval of a difference says of the run beside the base."""
+    """How the run compares with the base, by the interval of a difference."""
     if difference.ends is None:
         return NONE
     lower, upper = difference.ends
@@ -46,27 +46,31 @@ def finding(difference: Difference) -> str:
 
 
 def interval(difference: QuantileDifference) -> str:
-    """In µs, without the unit."""
+    """The interval in µs, without the unit."""
     return words.microseconds_interval(*(difference.ends or (None, None)))
 
 
-def shown_at(differences: Sequence[_AtQuantile]) -> tuple[str, _AtQuantile] | None:
-    """In words, at which quantiles a difference is shown in which direction, and the highest of them; None where none
-    is."""
-    found = {what: [each for each in differences if finding(each) == what] for what in (GREATER, SMALLER)}
-    shown = found[GREATER] + found[SMALLER]
-    said = [f"{what} at {', '.join(words.percent(each.quantile) for each in at)}" for what, at in found.items() if at]
-    return (" and ".join(said), max(shown, key=lambda each: each.quantile)) if shown else None
+def significant_quantiles(differences: Sequence[_AtQuantile]) -> tuple[str, _AtQuantile] | None:
+    """Text of the quantiles with a significant difference, by direction, and the highest of them; None if there is
+    none."""
+    significant: list[_AtQuantile] = []
+    phrases: list[str] = []
+    for direction in (GREATER, SMALLER):
+        matching = [difference for difference in differences if finding(difference) == direction]
+        if matching:
+            phrases.append(f"{direction} at {', '.join(words.percent(item.quantile) for item in matching)}")
+            significant += matching
+    return (" and ".join(phrases), max(significant, key=lambda item: item.quantile)) if significant else None
 
 
-def said_of(comparison: Comparison, which: str) -> str:
-    """What the intervals of one kind of series say of a run, the highest quantile that differs with its figures."""
-    shown = shown_at(comparison.quantiles)
-    if shown is not None:
-        said, tail = shown
-        by = words.nearest_microseconds(tail.difference_ns)
+def comparison_text(comparison: Comparison, which: str) -> str:
+    """Comparison of one kind of series of a run, with figures of the highest quantile that differs."""
+    significant = significant_quantiles(comparison.quantiles)
+    if significant is not None:
+        phrase, tail = significant
+        difference = words.nearest_microseconds(tail.difference_ns)
         return (
-            f"the {which} run is {said} (at {words.percent(tail.quantile)} by {by} µs, "
+            f"the {which} run is {phrase} (at {words.percent(tail.quantile)} by {difference} µs, "
             f"{words.percent(comparison.confidence)} interval {interval(tail)} µs)"
         )
     if comparison.chances():
@@ -75,28 +79,30 @@ def said_of(comparison: Comparison, which: str) -> str:
 
 
 def _telling(comparisons: Sequence[Comparison], judged: Collection[str]) -> list[Comparison]:
-    """Those of the series that a limit is judged by, or all where there is none of these."""
-    return [each for each in comparisons if each.series.split(" ")[0] in judged] or list(comparisons)
+    """The comparisons of judged series, or all if there are none."""
+    return [comparison for comparison in comparisons if comparison.series.split(" ")[0] in judged] or list(comparisons)
 
 
 def conclusion(comparisons: Sequence[Comparison], judged: Collection[str]) -> str:
-    """One sentence, of the series that a limit is judged by, or of all where there is none of these."""
-    others = list(dict.fromkeys(each.second_id for each in comparisons))
-    if len(others) > 1 and not any(each.chances() for each in comparisons):
+    """One sentence about the judged series, or about all if there are none."""
+    others = list(dict.fromkeys(comparison.second_id for comparison in comparisons))
+    if len(others) > 1 and not any(comparison.chances() for comparison in comparisons):
         return "too little data for any interval; measure at least 30 s per run"
-    said = [
-        _of_one([each for each in comparisons if each.second_id == run], judged, ORDINALS[place])
+    sentences = [
+        _conclusion_of_run(
+            [comparison for comparison in comparisons if comparison.second_id == run], judged, ORDINALS[place]
+        )
         for place, run in enumerate(others)
     ]
-    return "; ".join(said)
+    return "; ".join(sentences)
 
 
-def _of_one(comparisons: Sequence[Comparison], judged: Collection[str], which: str) -> str:
+def _conclusion_of_run(comparisons: Sequence[Comparison], judged: Collection[str], which: str) -> str:
     telling = _telling(comparisons, judged)
     if len(telling) == 1:
-        return f"{telling[0].series}: {said_of(telling[0], which)}"
-    found = [{finding(each) for each in comparison.quantiles} for comparison in telling]
-    greater, smaller = (sum(what in each for each in found) for what in (GREATER, SMALLER))
+        return f"{telling[0].series}: {comparison_text(telling[0], which)}"
+    directions = [{finding(difference) for difference in comparison.quantiles} for comparison in telling]
+    greater, smaller = (sum(what in difference for difference in directions) for what in (GREATER, SMALLER))
     if not greater and not smaller:
         return f"no difference of the {which} run is shown in any of {len(telling)} series"
     return (
@@ -106,20 +112,20 @@ def _of_one(comparisons: Sequence[Comparison], judged: Collection[str], which: s
 
 
 def cautions(recordings: Sequence[Recording]) -> list[str]:
-    """What stands against believing in a comparison of these runs."""
+    """Caveats of a comparison of these runs."""
     broken = [
-        f"run {recording.run_id}: {found.text}"
+        f"run {recording.run_id}: {problem.text}"
         for recording in recordings
-        for found in findings_of(recording)
-        if found.verdict is Verdict.BROKEN
+        for problem in findings_of(recording)
+        if problem.verdict is Verdict.BROKEN
     ]
     if any(map(counts_instructions, recordings)):
         return [*broken, INSTRUCTIONS]
     return [*broken, *(["emulated: timing is not meaningful"] if any(map(is_emulated, recordings)) else [])]
 
 
-def how_judged(together: int, confidence: float) -> str:
-    """What the marks of differences mean."""
+def significance_note(together: int, confidence: float) -> str:
+    """The meaning of the marks of differences."""
     if not together:
         return "no difference has an interval: measure longer"
     return (
@@ -131,5 +137,5 @@ def how_judged(together: int, confidence: float) -> str:
 
 
 def judged_names(recordings: Sequence[Recording]) -> set[str]:
-    """Of the series that a verdict rests on."""
+    """Names of the series that a verdict rests on."""
     return {series.name for recording in recordings for series in recording.series if series.role is Role.VERDICT}

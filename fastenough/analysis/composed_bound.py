@@ -28,11 +28,11 @@ class Interrupt:
 
 @dataclass(frozen=True)
 class Blocking:
-    """The longest that was seen of each term, in ns, less interrupts.
+    """The longest measured time of each term, in ns, without interrupts.
 
-    ``poid_ns``: preemption or interrupts off, not to schedule.  ``paie_ns``: both on, and the scheduler not called yet
-    though it was asked for.  ``psd_ns``: preemption off to schedule, to the end.  ``dst_ns``: from where the scheduler
-    can no longer take a wake-up into account, interrupts off, to the end.
+    ``poid_ns``: preemption or interrupts off, not to schedule.  ``paie_ns``: both on, rescheduling requested, and the
+    scheduler not yet called.  ``psd_ns``: preemption off to schedule, to the end.  ``dst_ns``: interrupts off, from the
+    point where the scheduler can no longer consider a wake-up, to the end.
     """
 
     poid_ns: int = 0
@@ -59,11 +59,11 @@ def composed(blocking: Blocking, interrupts: Sequence[Interrupt]) -> tuple[Compo
     return tuple(Composed(name, _least(blocking.undisturbed_ns, way)) for name, way in _ways(interrupts))
 
 
-def _least(undisturbed_ns: int, taken: Callable[[int], int]) -> int | None:
-    """Least L = undisturbed + taken(L), by iteration from below; ``taken`` never decreases."""
+def _least(undisturbed_ns: int, interference_ns: Callable[[int], int]) -> int | None:
+    """Least L = undisturbed + interference(L), by iteration from below; ``interference_ns`` never decreases."""
     latency_ns = undisturbed_ns
     for _ in range(_MOST_STEPS):
-        longer_ns = undisturbed_ns + taken(latency_ns)
+        longer_ns = undisturbed_ns + interference_ns(latency_ns)
         if longer_ns == latency_ns:
             return latency_ns
         latency_ns = longer_ns
@@ -72,10 +72,12 @@ def _least(undisturbed_ns: int, taken: Callable[[int], int]) -> int | None:
 
 def _ways(interrupts: Sequence[Interrupt]) -> Iterable[tuple[str, Callable[[int], int]]]:
     longest = {
-        kind: max(one.took_ns for one in interrupts if one.kind == kind)
-        for kind in dict.fromkeys(one.kind for one in interrupts)
+        kind: max(interrupt.took_ns for interrupt in interrupts if interrupt.kind == kind)
+        for kind in dict.fromkeys(interrupt.kind for interrupt in interrupts)
     }
-    apart = {kind: _closest_ns([one.at_ns for one in interrupts if one.kind == kind]) for kind in longest}
+    apart = {
+        kind: _closest_ns([interrupt.at_ns for interrupt in interrupts if interrupt.kind == kind]) for kind in longest
+    }
 
     def sporadic(latency_ns: int) -> int:
         return sum(
@@ -96,31 +98,33 @@ def _ways(interrupts: Sequence[Interrupt]) -> Iterable[tuple[str, Callable[[int]
 def _closest_ns(at_ns: Sequence[int]) -> int | None:
     """Shortest time between consecutive interrupts; None with fewer than two."""
     ordered = sorted(at_ns)
-    return min((max(1, later - at) for at, later in itertools.pairwise(ordered)), default=None)
+    return min(
+        (max(1, next_begin_ns - begin_ns) for begin_ns, next_begin_ns in itertools.pairwise(ordered)), default=None
+    )
 
 
 class _Windows:
-    """What interrupts may take of the fullest window of a length, among all that were seen.
+    """Greatest time that interrupts take in any window of a length.
 
-    As in the published method, the window slides over the interrupts that were seen, and each one in it counts with the
-    longest execution time of its kind.  One that began before the window and lasts into it counts whole.
+    As in the published method, the window slides over the measured interrupts, and each counts with the longest
+    execution time of its kind.  One that began before the window and reaches into it counts in full.
     """
 
     def __init__(self, interrupts: Sequence[Interrupt], longest_ns: Mapping[str, int]) -> None:
-        self._ordered = sorted(interrupts, key=lambda one: one.at_ns + one.took_ns)
-        self._begins_ns = sorted((one.at_ns, longest_ns[one.kind]) for one in interrupts)
+        self._ordered = sorted(interrupts, key=lambda interrupt: interrupt.at_ns + interrupt.took_ns)
+        self._begins_ns = sorted((interrupt.at_ns, longest_ns[interrupt.kind]) for interrupt in interrupts)
         self._longest_ns = longest_ns
 
     def __call__(self, latency_ns: int) -> int:
-        fullest, held, first = 0, 0, 0
+        fullest, sum_ns, first = 0, 0, 0
         for at_ns, longest_ns in self._begins_ns:
-            held += longest_ns
+            sum_ns += longest_ns
             while self._ended_before(first, at_ns - max(1, latency_ns)):
-                held -= self._longest_ns[self._ordered[first].kind]
+                sum_ns -= self._longest_ns[self._ordered[first].kind]
                 first += 1
-            fullest = max(fullest, held)
+            fullest = max(fullest, sum_ns)
         return fullest
 
     def _ended_before(self, place: int, window_begin_ns: int) -> bool:
-        one = self._ordered[place]
-        return one.at_ns + one.took_ns <= window_begin_ns
+        interrupt = self._ordered[place]
+        return interrupt.at_ns + interrupt.took_ns <= window_begin_ns

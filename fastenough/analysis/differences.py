@@ -34,79 +34,94 @@ def series_values(recording: Recording, series: Series) -> Values:
     return {key.name: key.of(recording.head, series) for key in SERIES_KEYS}
 
 
-def _differing(keys: Sequence[Key], one: Values, other: Values) -> Iterator[Key]:
+def _differing(keys: Sequence[Key], first: Values, second: Values) -> Iterator[Key]:
     for key in keys:
-        mine, theirs = one[key.name], other[key.name]
-        if mine != theirs if UnknownValue in (type(mine), type(theirs)) else not key.agree(mine, theirs):
+        first_value, second_value = first[key.name], second[key.name]
+        is_unknown = UnknownValue in (type(first_value), type(second_value))
+        if first_value != second_value if is_unknown else not key.agree(first_value, second_value):
             yield key
 
 
-def differing_keys(one: Values, other: Values) -> list[Key]:
-    """The keys of a run in which two differ, of those that forbid to merge them."""
-    return list(_differing([key for key in RUN_KEYS if key.forbids in FOR_MERGING], one, other))
+def differing_keys(first: Values, second: Values) -> list[Key]:
+    """The keys in which two runs differ and that forbid merging them."""
+    return list(_differing([key for key in RUN_KEYS if key.forbids in FOR_MERGING], first, second))
 
 
-def difference(keys: Sequence[Key], one: Values, other: Values, forbidding: Sequence[Forbids]) -> str | None:
-    """In words, the first key of such a kind in which two runs (or series) differ; None where they agree."""
-    differing = _differing([key for key in keys if key.forbids in forbidding], one, other)
-    return next((_words(key, one, other) for key in differing), None)
+def difference(keys: Sequence[Key], first: Values, second: Values, forbidding: Sequence[Forbids]) -> str | None:
+    """Text of the first key of this kind in which two runs (or series) differ; None if they agree."""
+    differing = _differing([key for key in keys if key.forbids in forbidding], first, second)
+    return next((_difference_text(key, first, second) for key in differing), None)
 
 
-def refusal(keys: Sequence[Key], one: Values, other: Values) -> str | None:
-    """In words, every key in which two differ that may then not be compared, each with why; None: they may be."""
-    differing = _differing([key for key in keys if key.forbids in FOR_COMPARING], one, other)
-    return "; ".join(f"{_words(key, one, other)} ({key.why})" for key in differing) or None
+def refusal(keys: Sequence[Key], first: Values, second: Values) -> str | None:
+    """Text of every key whose difference forbids a comparison, with the reason; None: a comparison is allowed."""
+    differing = _differing([key for key in keys if key.forbids in FOR_COMPARING], first, second)
+    return "; ".join(f"{_difference_text(key, first, second)} ({key.why})" for key in differing) or None
 
 
-def all_differences(keys: Sequence[Key], one: Values, other: Values) -> tuple[str, ...]:
+def all_differences(keys: Sequence[Key], first: Values, second: Values) -> tuple[str, ...]:
     """Every key in which two runs (or series) differ, as text, those that affect latency first.  Keys that are unknown
     for the same reason share one entry."""
     shaping: list[str] = []
     others: list[str] = []
     unknown: dict[str, list[str]] = {}
-    for key in _differing(keys, one, other):
-        missing = [value for value in (one[key.name], other[key.name]) if isinstance(value, UnknownValue)]
+    for key in _differing(keys, first, second):
+        missing = [value for value in (first[key.name], second[key.name]) if isinstance(value, UnknownValue)]
         if missing:
             unknown.setdefault(str(missing[0]), []).append(key.name)
         else:
-            (others if key.forbids is Forbids.NOTHING else shaping).append(_words(key, one, other))
-    not_known = (f"whether these agree is {why}: {', '.join(names)}" for why, names in unknown.items())
-    return (*shaping, *not_known, *others)
+            (others if key.forbids is Forbids.NOTHING else shaping).append(_difference_text(key, first, second))
+    unknown_texts = (f"whether these agree is {why}: {', '.join(names)}" for why, names in unknown.items())
+    return (*shaping, *unknown_texts, *others)
 
 
-def other_facts(one: Recording, other: Recording) -> tuple[str, ...]:
-    """The facts in which two profiles differ and that no key takes (see ``keys.DOES_NOT_MATTER``)."""
-    mine, theirs = one.head.profile or {}, other.head.profile or {}
+def other_facts(first: Recording, second: Recording) -> tuple[str, ...]:
+    """Facts in which two profiles differ and that no key uses (see ``keys.DOES_NOT_MATTER``)."""
+    first_profile, second_profile = first.head.profile or {}, second.head.profile or {}
     return tuple(
-        name for name in sorted((mine.keys() & theirs.keys()) - KEYED_FACTS - {"absent"}) if mine[name] != theirs[name]
+        name
+        for name in sorted((first_profile.keys() & second_profile.keys()) - KEYED_FACTS - {"absent"})
+        if first_profile[name] != second_profile[name]
     )
 
 
-def _words(key: Key, one: Values, other: Values) -> str:
-    return f"different {key.name}: {_brief(one[key.name], other[key.name])}"
+def _difference_text(key: Key, first: Values, second: Values) -> str:
+    return f"different {key.name}: {_brief(first[key.name], second[key.name])}"
 
 
-def _brief(one: Any, other: Any) -> str:
+def _brief(first: Any, second: Any) -> str:
     """Two unequal values, cut down to the parts that differ."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        unequal = sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
-        return "; ".join(f"{name}: {_brief(one.get(name), other.get(name))}" for name in unequal)
-    if isinstance(one, list) and isinstance(other, list):
-        return f"{[item for item in one if item not in other]} against {[item for item in other if item not in one]}"
-    if isinstance(one, str) and isinstance(other, str) and min(one.count(" "), other.count(" ")) >= _MANY_WORDS:
-        mine, theirs = one.split(), other.split()
-        apart = [
-            " ".join(word for word in words if word not in others) for words, others in ((mine, theirs), (theirs, mine))
-        ]
-        one, other = apart if any(apart) else (one, other)
-    return f"{_said(one)} against {_said(other)}"
+    if isinstance(first, dict) and isinstance(second, dict):
+        unequal = sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
+        return "; ".join(f"{name}: {_brief(first.get(name), second.get(name))}" for name in unequal)
+    if isinstance(first, list) and isinstance(second, list):
+        return f"{_items_without(first, second)} against {_items_without(second, first)}"
+    if isinstance(first, str) and isinstance(second, str) and min(map(_word_count, (first, second))) >= _LONG_TEXT:
+        only_first, only_second = _without(first, second), _without(second, first)
+        if only_first or only_second:
+            first, second = only_first, only_second
+    return f"{_value_text(first)} against {_value_text(second)}"
 
 
-_MANY_WORDS = 3
-"""Blanks in a text from which on only its differing words are told, as of a command line."""
+_LONG_TEXT = 4
+"""Words of a text, such as a command line, from which on only the differing words are printed."""
 
 
-def _said(value: Any) -> str:
+def _items_without(items: list[Any], others: list[Any]) -> list[Any]:
+    return [item for item in items if item not in others]
+
+
+def _word_count(text: str) -> int:
+    return text.count(" ") + 1
+
+
+def _without(text: str, other: str) -> str:
+    """The words of a text that another one lacks."""
+    present = other.split()
+    return " ".join(word for word in text.split() if word not in present)
+
+
+def _value_text(value: Any) -> str:
     return "nothing" if value is None else str(value) if isinstance(value, UnknownValue) else repr(value)
 
 

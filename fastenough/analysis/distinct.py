@@ -47,26 +47,26 @@ def distinct(recordings: Iterable[Recording]) -> tuple[list[Recording], tuple[st
     """
     single: list[tuple[Recording, _Data | None]] = []
     by_id: dict[str, _Data | None] = {}
-    again: list[str] = []
+    repeated: list[str] = []
     for recording in recordings:
         data = _data(recording)
         if recording.run_id in by_id and by_id[recording.run_id] == data:
-            again.append(recording.run_id)
+            repeated.append(recording.run_id)
         else:
             by_id.setdefault(recording.run_id, data)
             single.append((recording, data))
     timed = [recording for recording, data in single if data is not None and _begin_known(recording)]
-    why = _made_together(timed) | _copies(single)
-    why = {
+    reasons = _overlapping(timed) | _copies(single)
+    reasons = {
         id(recording): reason
         for recording, _ in single
-        if (reason := why.get(id(recording)) or _doubled(recording) or _contradicting(recording))
+        if (reason := reasons.get(id(recording)) or _doubled(recording) or _contradicting(recording))
     }
     checked = [
-        damaged_recording(why[id(recording)], recording.head) if id(recording) in why else recording
+        damaged_recording(reasons[id(recording)], recording.head) if id(recording) in reasons else recording
         for recording, _ in single
     ]
-    return checked, tuple(again)
+    return checked, tuple(repeated)
 
 
 def _begin_known(recording: Recording) -> bool:
@@ -90,59 +90,60 @@ def _copies(recordings: Sequence[tuple[Recording, _Data | None]]) -> dict[int, s
     return reasons
 
 
-def _made_together(recordings: Sequence[Recording]) -> dict[int, str]:
+def _overlapping(recordings: Sequence[Recording]) -> dict[int, str]:
     """The same for recordings that overlap another one of their board and probe."""
-    alike: dict[_Data, list[_Made]] = {}
+    alike: dict[_Data, list[_PlacedRecording]] = {}
     for recording in recordings:
         head = recording.head
         key = (head.board, head.probe, head.implementation, head.instrument is None)
-        alike.setdefault(key, []).append(_Made.of(recording))
-    reason_of: dict[int, str] = {}
+        alike.setdefault(key, []).append(_PlacedRecording.of(recording))
+    reasons_by_id: dict[int, str] = {}
     for group in alike.values():
         begins, ends = (
-            np.array([each[at] for each in map(_bounds, (made.recording for made in group))]) for at in (0, 1)
+            np.array([instants[end] for instants in map(_bounds, (placed.recording for placed in group))])
+            for end in (0, 1)
         )
-        for number, made in enumerate(group):
+        for number, placed in enumerate(group):
             before = slice(0, number)
             together = ((begins[before] < ends[number]) & (begins[number] < ends[before])).all(axis=1)
             together |= (begins[before] == begins[number]).all(axis=1)
-            reasons = (made.doubt(group[other]) for other in np.flatnonzero(together).tolist())
-            reason = next(filter(None, reasons), None)
+            doubts = (placed.doubt(group[other]) for other in np.flatnonzero(together).tolist())
+            reason = next(filter(None, doubts), None)
             if reason is not None:
-                reason_of[id(made.recording)] = reason
-    return reason_of
+                reasons_by_id[id(placed.recording)] = reason
+    return reasons_by_id
 
 
 @dataclass(frozen=True, eq=False)
-class _Made:
+class _PlacedRecording:
     """A recording, and on which CPUs it was made (None: on any)."""
 
     recording: Recording
     cpus: frozenset[int | None]
 
     @classmethod
-    def of(cls, recording: Recording) -> _Made:
+    def of(cls, recording: Recording) -> _PlacedRecording:
         return cls(recording, frozenset(series.cpu for series in recording.series))
 
-    def doubt(self, other: _Made) -> str | None:
+    def doubt(self, other: _PlacedRecording) -> str | None:
         """Why this one and another cannot both be measurements."""
-        mine, theirs = self.recording, other.recording
-        if self._on_one_cpu(other) and (mine.head.begin == theirs.head.begin or self._overlaps(other)):
-            return f"it was made at the same time as run {theirs.run_id}, on the same CPU of the same board"
+        recording, other_recording = self.recording, other.recording
+        if self._on_one_cpu(other) and (recording.head.begin == other_recording.head.begin or self._overlaps(other)):
+            return f"it was made at the same time as run {other_recording.run_id}, on the same CPU of the same board"
         return None
 
-    def _on_one_cpu(self, other: _Made) -> bool:
+    def _on_one_cpu(self, other: _PlacedRecording) -> bool:
         return bool(self.cpus & other.cpus) or None in self.cpus | other.cpus
 
-    def _overlaps(self, other: _Made) -> bool:
+    def _overlaps(self, other: _PlacedRecording) -> bool:
         """By both clocks: either may have been set back between two runs, or have begun anew with a boot."""
         boots = {_boot(self.recording), _boot(other.recording)}
         if len(boots) == 2 and None not in boots:
             return False
-        (mine, my_end), (theirs, their_end) = _bounds(self.recording), _bounds(other.recording)
+        (begins, ends), (other_begins, other_ends) = _bounds(self.recording), _bounds(other.recording)
         return all(
             first < second_end and second < first_end
-            for first, first_end, second, second_end in zip(mine, my_end, theirs, their_end, strict=True)
+            for first, first_end, second, second_end in zip(begins, ends, other_begins, other_ends, strict=True)
         )
 
 
@@ -160,13 +161,13 @@ def _bounds(recording: Recording) -> tuple[tuple[int, int], tuple[int, int]]:
 
 def _doubled(recording: Recording) -> str | None:
     """The reason if a series is in the recording twice."""
-    seen: set[_Data] = set()
+    contents: set[_Data] = set()
     for series in recording.series:
         total = recording.totals[series.id]
         data = (series.name, series.cpu, series.bytes, repr(sorted(series.labels.items())), *_content(total))
-        if total.total >= _TELLING and data in seen:
+        if total.total >= _TELLING and data in contents:
             return f"two of its series, both {series.name}, hold the same data; one is a copy"
-        seen.add(data)
+        contents.add(data)
     return None
 
 
@@ -176,12 +177,12 @@ def _contradicting(recording: Recording) -> str | None:
     for series in recording.series:
         values = series_values(recording, series)
         first = alike.setdefault((series.name, series.role, series.bytes, repr(sorted(series.labels.items()))), values)
-        found = difference(SERIES_KEYS, first, values, FOR_MERGING)
-        if found is not None:
-            return f"two of its series, both {series.name}, contradict each other: {found}"
+        text = difference(SERIES_KEYS, first, values, FOR_MERGING)
+        if text is not None:
+            return f"two of its series, both {series.name}, contradict each other: {text}"
     return None
 
 
-def said_of(again: Sequence[str]) -> list[str]:
+def repetition_cautions(repeated: Sequence[str]) -> list[str]:
     """One caveat per run that was given more than once."""
-    return [f"Run {run_id} was given more than once and counts once" for run_id in dict.fromkeys(again)]
+    return [f"Run {run_id} was given more than once and counts once" for run_id in dict.fromkeys(repeated)]

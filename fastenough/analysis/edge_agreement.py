@@ -51,13 +51,13 @@ class EdgeAgreement:
         if self.complete:
             return "agree"
         return (
-            f"differ: sent {_shown(self.sent)}, seen {_shown(self.seen)}, answered {self.answered}, returned "
+            f"differ: sent {_count_text(self.sent)}, seen {_count_text(self.seen)}, answered {self.answered}, returned "
             f"{self.returned}; {self.timeouts} timed out, {self.overtaken} overtaken, {self.dropped} dropped, "
             f"{self.lost_uncounted} lost and not counted"
         )
 
 
-def _shown(count: int | None) -> str:
+def _count_text(count: int | None) -> str:
     return "–" if count is None else str(count)
 
 

@@ -90,19 +90,19 @@ class ErrorBound:
         """The bound of a magnitude: the error of a negative value has the other sign."""
         if self.low is None or self.high is None:
             return replace(self, unknown=Direction.EITHER)
-        most = max(abs(self.low), abs(self.high))
-        return replace(self, low=-most, high=most)
+        magnitude = max(abs(self.low), abs(self.high))
+        return replace(self, low=-magnitude, high=magnitude)
 
     def joined(self, other: ErrorBound) -> ErrorBound:
         """The bound that holds for values of both kinds; unknown if one is."""
         if None in (self.low, self.high, other.low, other.high):
-            mine, theirs = (self, other) if self.low is None else (other, self)
-            same = theirs.direction in (mine.direction, Direction.NONE)
-            return mine if same else replace(mine, unknown=Direction.EITHER)
+            unknown, other_bound = (self, other) if self.low is None else (other, self)
+            is_same_direction = other_bound.direction in (unknown.direction, Direction.NONE)
+            return unknown if is_same_direction else replace(unknown, unknown=Direction.EITHER)
         assert self.low is not None and self.high is not None and other.low is not None and other.high is not None
         return replace(self, low=min(self.low, other.low), high=max(self.high, other.high))
 
-    def or_none(self) -> ErrorBound:
+    def with_zero(self) -> ErrorBound:
         """The bound that also holds for values without this error."""
         if self.low is None or self.high is None:
             return self
@@ -113,7 +113,7 @@ def _unknown(source: str, direction: Direction) -> ErrorBound:
     return ErrorBound(source, Basis.UNKNOWN, None, None, unknown=direction)
 
 
-def _none(source: str, basis: Basis = Basis.METHOD) -> ErrorBound:
+def _no_error(source: str, basis: Basis = Basis.METHOD) -> ErrorBound:
     return ErrorBound(source, basis, 0.0, 0.0)
 
 
@@ -179,8 +179,8 @@ def _number(content: Any, name: str) -> float | None:
 
 
 def _offset(content: Any, series: Series) -> tuple[float, float] | None:
-    parts = [content.get(name) if isinstance(content, Mapping) else None for name in ("minimum", "maximum")]
-    low, high = (_number(part, str(series.id)) for part in parts)
+    contents = [content.get(name) if isinstance(content, Mapping) else None for name in ("minimum", "maximum")]
+    low, high = (_number(content_of_end, str(series.id)) for content_of_end in contents)
     return None if low is None or high is None else (low, high)
 
 
@@ -267,7 +267,7 @@ def _time_stamps(by: MeasuredBy, printed: Printed) -> Iterator[ErrorBound]:
     if not by.by_board:
         return
     if by.period_ns:
-        yield _none("position of the first time stamp: the due time")
+        yield _no_error("position of the first time stamp: the due time")
     elif by.pins:
         yield _unknown("position of the first time stamp: after the edge at the pin", Direction.SMALLER)
     if by.pins:
@@ -281,14 +281,14 @@ def _clock_rate(by: MeasuredBy, printed: Printed) -> Iterator[ErrorBound]:
     if by.instrument is not None:
         return
     if by.instructions:
-        yield _none("rate of the board's clock: it counts instructions")
+        yield _no_error("rate of the board's clock: it counts instructions")
     elif by.emulated:
         yield _unknown(source, Direction.EITHER)
     else:
-        yield _of_rate(source, Basis.SPECIFIED, -CLOCK_RATE_PPM, CLOCK_RATE_PPM, abs(printed.value_ns))
+        yield _rate_error(source, Basis.SPECIFIED, -CLOCK_RATE_PPM, CLOCK_RATE_PPM, abs(printed.value_ns))
 
 
-def _of_rate(source: str, basis: Basis, low_ppm: float, high_ppm: float, length_ns: float) -> ErrorBound:
+def _rate_error(source: str, basis: Basis, low_ppm: float, high_ppm: float, length_ns: float) -> ErrorBound:
     return ErrorBound(source, basis, low_ppm, high_ppm, "ppm", length_ns / 1e6)
 
 
@@ -311,7 +311,7 @@ def _instrument_offset(by: MeasuredBy, printed: Printed) -> Iterator[ErrorBound]
     if gauge is None:
         return
     if by.two_sided:
-        yield _none(f"{source}, the same at both edges")
+        yield _no_error(f"{source}, the same at both edges")
     elif gauge.offset_ticks is None:
         yield _unknown(source, Direction.GREATER)
     else:
@@ -325,24 +325,26 @@ def _instrument_clock(by: MeasuredBy, printed: Printed) -> Iterator[ErrorBound]:
     if gauge is None:
         return
     if gauge.simulated:
-        yield _none("rate of the instrument's clock: simulated")
+        yield _no_error("rate of the instrument's clock: simulated")
         return
     length_ns = abs(printed.value_ns) + (by.period_ns or 0 if by.two_sided else 0)
     if gauge.tick_ps is None or gauge.tick_ps < 1 or gauge.uncertainty_ppm is None:
-        most = tolerance_ppm(gauge.mcu)
-        yield _of_rate("rate of the instrument's clock, not calibrated", Basis.SPECIFIED, -most, most, length_ns)
+        limit_ppm = tolerance_ppm(gauge.mcu)
+        yield _rate_error(
+            "rate of the instrument's clock, not calibrated", Basis.SPECIFIED, -limit_ppm, limit_ppm, length_ns
+        )
         return
     off_ppm = (by.unit_ns * 1000.0 / gauge.tick_ps - 1.0) * 1e6
     low, high = off_ppm - gauge.uncertainty_ppm, off_ppm + gauge.uncertainty_ppm
-    observed = _of_rate("calibration of the instrument's clock", Basis.MEASURED, low, high, length_ns)
+    observed = _rate_error("calibration of the instrument's clock", Basis.MEASURED, low, high, length_ns)
     yield replace(observed, evaluation="A")
     if gauge.reference_ppm is None:
         yield _unknown("reference of the calibration", Direction.EITHER)
     else:
-        most = gauge.reference_ppm
-        yield _of_rate("reference of the calibration", Basis.MEASURED, -most, most, length_ns)
-    most = drift_ppm(gauge.mcu)
-    yield _of_rate("drift of the instrument's clock since then", Basis.SPECIFIED, -most, most, length_ns)
+        limit_ppm = gauge.reference_ppm
+        yield _rate_error("reference of the calibration", Basis.MEASURED, -limit_ppm, limit_ppm, length_ns)
+    limit_ppm = drift_ppm(gauge.mcu)
+    yield _rate_error("drift of the instrument's clock since then", Basis.SPECIFIED, -limit_ppm, limit_ppm, length_ns)
 
 
 def _wires(by: MeasuredBy, printed: Printed) -> Iterator[ErrorBound]:
@@ -382,9 +384,9 @@ def _coarse_samples(by: MeasuredBy, printed: Printed) -> Iterator[ErrorBound]:
 def _charges(by: MeasuredBy, printed: Printed) -> Iterator[ErrorBound]:
     """A charge is the time from its due time to the act that ended the stall: it has the error of that act."""
     if by.charged:
-        yield _none("charges for missed periods: as exact as the act that ended them")
+        yield _no_error("charges for missed periods: as exact as the act that ended them")
     elif by.corrected:
-        yield _none("charges for missed periods: no period was missed", Basis.MEASURED)
+        yield _no_error("charges for missed periods: no period was missed", Basis.MEASURED)
     if by.uncharged:
         yield _unknown("missed periods that no value stands for", Direction.SMALLER)
     if by.lost:

@@ -61,12 +61,12 @@ class ExcludedRuns:
     def text(self) -> str:
         n, limit = words.counted(self.n, "activation"), words.exact_time(self.limit_ns)
         above = words.number(self.exceeded) if self.exceeded else "none"
-        known = f"deleted; limit {limit}; {n}" if self.deleted else f"{above} of {n} above {limit}"
-        return f"run {self.run_id} ({known}, maximum {words.latency(self.maximum_ns)})"
+        result = f"deleted; limit {limit}; {n}" if self.deleted else f"{above} of {n} above {limit}"
+        return f"run {self.run_id} ({result}, maximum {words.latency(self.maximum_ns)})"
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequiredOfRun:
     """What is required of the runs with the key of ``run``.
 
     ``series``: name of the series that it applies to, all CPUs together; None: each CPU of every judged series.
@@ -77,47 +77,53 @@ class Asked:
     series: str | None = None
 
 
-def asked_by(judged: Sequence[Recording], assessment: Assessment) -> list[Asked]:
+def requirements_of_runs(judged: Sequence[Recording], assessment: Assessment) -> list[RequiredOfRun]:
     """What an assessment required of each run that has a requirement."""
-    found = ((recording, assessment.requirement_of(recording.run_id)) for recording in judged)
-    return [Asked(recording, required) for recording, required in found if required is not None]
+    required_of_each = ((recording, assessment.requirement_of(recording.run_id)) for recording in judged)
+    return [RequiredOfRun(recording, required) for recording, required in required_of_each if required is not None]
 
 
-def left_out(asked: Sequence[Asked], others: Iterable[Recording]) -> list[ExcludedRuns]:
+def find_excluded(required_of_runs: Sequence[RequiredOfRun], others: Iterable[Recording]) -> list[ExcludedRuns]:
     """Those of ``others`` with the key of a run that something is asked of, the greatest maximum first.
 
     Each is held against the first requirement that it exceeds, else against the first that applies to it.
     """
-    keys = [run_values(one.run) for one in asked]
-    ids = {one.run.run_id for one in asked}
-    found = []
+    keys = [run_values(required.run) for required in required_of_runs]
+    ids = {required.run.run_id for required in required_of_runs}
+    excluded = []
     for other in others:
         if other.run_id in ids or other.damage is not None:
             continue
         values = run_values(other)
-        held = [
-            excluded_run(other, one) for one, key in zip(asked, keys, strict=True) if not differing_keys(key, values)
+        results_or_none = [
+            excluded_run(other, required)
+            for required, key in zip(required_of_runs, keys, strict=True)
+            if not differing_keys(key, values)
         ]
-        results = [result for result in held if result is not None]
+        results = [result for result in results_or_none if result is not None]
         if results:
-            found.append(next((result for result in results if result.exceeds), results[0]))
-    return sorted(found, key=lambda one: one.maximum_ns, reverse=True)
+            excluded.append(next((result for result in results if result.exceeds), results[0]))
+    return sorted(excluded, key=lambda run: run.maximum_ns, reverse=True)
 
 
-def excluded_run(recording: Recording, asked: Asked) -> ExcludedRuns | None:
+def excluded_run(recording: Recording, required_of_run: RequiredOfRun) -> ExcludedRuns | None:
     """A run that is not judged, against what is asked; None where it holds no latency."""
     try:
         merged = [
-            values for values in merged_per_cpu([recording]) if values.judged and asked.series in (None, values.name)
+            values
+            for values in merged_per_cpu([recording])
+            if values.judged and required_of_run.series in (None, values.name)
         ]
     except MixedRuns:
         return None
     if not merged:
         return None
-    required = asked.required
+    required = required_of_run.required
     judged = [values.judged for values in merged]
     exceeded = [values.exceeded(required.limit_ns)[1] for values in merged]
-    pairs = list(zip(judged, exceeded, strict=True)) if asked.series is None else [(sum(judged), sum(exceeded))]
+    pairs = (
+        list(zip(judged, exceeded, strict=True)) if required_of_run.series is None else [(sum(judged), sum(exceeded))]
+    )
     return ExcludedRuns(
         recording.run_id,
         sum(judged),
@@ -134,7 +140,7 @@ def meets_together(judged: Sequence[Recording], others: Sequence[Recording], ass
     All of them are the data of the question, which only grow: so their evidence is valid however often somebody
     measures anew until the newest runs pass by themselves.  Where no miss is allowed `forbids_pass` covers that.
     """
-    return all(one.within for one in _evidence_together(judged, others, assessment))
+    return all(evidence.within for evidence in _evidence_together(judged, others, assessment))
 
 
 def fails_together(judged: Sequence[Recording], others: Sequence[Recording], assessment: Assessment) -> bool:
@@ -142,11 +148,15 @@ def fails_together(judged: Sequence[Recording], others: Sequence[Recording], ass
 
     Where no miss is allowed one value shows that, whatever other runs hold.
     """
-    failed = (one for one in assessment.judgments if one.verdict is Verdict.FAIL and one.requirement is not None)
-    if any(one.requirement is not None and not one.requirement.miss_rate for one in failed):
+    failed = (
+        judgment
+        for judgment in assessment.judgments
+        if judgment.verdict is Verdict.FAIL and judgment.requirement is not None
+    )
+    if any(judgment.requirement is not None and not judgment.requirement.miss_rate for judgment in failed):
         return True
-    shown = list(_evidence_together(judged, others, assessment))
-    return any(holm([one.p_value for one in shown], 1.0 - _confidence(assessment)))
+    evidence = list(_evidence_together(judged, others, assessment))
+    return any(holm([judgment.p_value for judgment in evidence], 1.0 - _confidence(assessment)))
 
 
 def _confidence(assessment: Assessment) -> float:
@@ -176,12 +186,12 @@ def forbids_pass(others: Sequence[ExcludedRuns], selection: Selection, *, togeth
     """
     if selection is Selection.ONLY_THESE or not others:
         return False
-    return selection is Selection.CHOSEN or not together or any(one.exceeds for one in others)
+    return selection is Selection.CHOSEN or not together or any(run.exceeds for run in others)
 
 
 def exclusion_text(others: Sequence[ExcludedRuns]) -> str:
     """The excluded runs with their results, the first few by name."""
-    runs = "; ".join(one.text for one in others[:_MOST_NAMED])
+    runs = "; ".join(run.text for run in others[:_MOST_NAMED])
     more = f"; and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
     return (
         f"{words.counted(len(others), 'run')} of the same kind in the store {'was' if len(others) == 1 else 'were'} "
@@ -191,7 +201,7 @@ def exclusion_text(others: Sequence[ExcludedRuns]) -> str:
 
 def selection_note(others: Sequence[ExcludedRuns]) -> str:
     """The note of a headline that states the selection."""
-    worse = sum(one.exceeds for one in others)
+    worse = sum(run.exceeds for run in others)
     exceed = f", {worse:,} of them above the allowed rate" if worse else ""
     return f"only these runs: {words.counted(len(others), 'other run')} of the same kind excluded{exceed}"
 
@@ -223,7 +233,7 @@ def judged_without(
 def _against_pass(others: Sequence[ExcludedRuns], together: bool) -> str:
     if not together:
         return "and all runs together do not meet the requirement"
-    return f"{sum(one.exceeds for one in others):,} of them above the allowed rate"
+    return f"{sum(run.exceeds for run in others):,} of them above the allowed rate"
 
 
 def _undecided(assessment: Assessment, others: Sequence[ExcludedRuns], why: str) -> Assessment:
@@ -239,7 +249,7 @@ def _undecided(assessment: Assessment, others: Sequence[ExcludedRuns], why: str)
 def _how_to_include(others: Sequence[ExcludedRuns]) -> str:
     """The next step after a verdict was refused because of these runs."""
     state = "--only-these, which the headline then states"
-    if any(one.deleted for one in others):
+    if any(run.deleted for run in others):
         return f"restore the deleted runs from a backup and judge all runs together, or pass {state}"
-    ids = " ".join(one.run_id for one in others)
+    ids = " ".join(run.run_id for run in others)
     return f"judge all runs together (fastenough report with these runs and {ids}), or pass {state}"

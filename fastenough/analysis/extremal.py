@@ -70,13 +70,13 @@ def times_between(counts: NDArray[np.int64], values: NDArray[np.int64], runs_per
 
     Where in an interval they lie is not recorded: its runs are taken to lie evenly in it.
     """
-    there = np.flatnonzero(counts)
-    runs = np.minimum(counts[there], np.maximum(1, np.rint(counts[there] * runs_per_exceedance))).astype(np.int64)
-    begin = (np.cumsum(values) - values)[there].astype(np.float64)
-    step = values[there] / runs
-    at = np.repeat(begin + step / 2, runs) + np.repeat(step, runs) * _places(runs)
-    within = np.ones(int((counts[there] - runs).sum()))
-    return np.concatenate([within, np.maximum(1.0, np.diff(at))])
+    nonempty = np.flatnonzero(counts)
+    runs = np.minimum(counts[nonempty], np.maximum(1, np.rint(counts[nonempty] * runs_per_exceedance))).astype(np.int64)
+    begin = (np.cumsum(values) - values)[nonempty].astype(np.float64)
+    step = values[nonempty] / runs
+    times = np.repeat(begin + step / 2, runs) + np.repeat(step, runs) * _places(runs)
+    within = np.ones(int((counts[nonempty] - runs).sum()))
+    return np.concatenate([within, np.maximum(1.0, np.diff(times))])
 
 
 def _places(runs: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -86,15 +86,20 @@ def _places(runs: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def extremal_index(merged: Merged, threshold_ns: float) -> ExtremalIndex | None:
     """At one threshold, of one CPU; None where too few disturbances are above it, or nothing tells their order."""
-    seen = disturbances(merged, threshold_ns)
-    known = seen.source is not OrderSource.INTERVALS
-    runs = seen.most if known else max(1, round(seen.possibly / seen.size))
-    if runs < LEAST_AT_THRESHOLD or not seen.counts.size or not (known or seen.counts.size >= LEAST_INTERVALS):
+    found = disturbances(merged, threshold_ns)
+    order_known = found.source is not OrderSource.INTERVALS
+    runs = found.most if order_known else max(1, round(found.possibly / found.size))
+    if runs < LEAST_AT_THRESHOLD or not found.counts.size or not (order_known or found.counts.size >= LEAST_INTERVALS):
         return None
-    per_exceedance = runs_estimator(seen.possibly, runs)
-    times = times_between(seen.counts, _values(merged), per_exceedance)
+    per_exceedance = runs_estimator(found.possibly, runs)
+    times = times_between(found.counts, _values(merged), per_exceedance)
     return ExtremalIndex(
-        threshold_ns, seen.possibly, runs, per_exceedance if known else None, intervals_estimator(times), merged.judged
+        threshold_ns,
+        found.possibly,
+        runs,
+        per_exceedance if order_known else None,
+        intervals_estimator(times),
+        merged.judged,
     )
 
 
@@ -104,14 +109,14 @@ def _values(merged: Merged) -> NDArray[np.int64]:
     return np.concatenate(counts)
 
 
-def extremal_indices(merged: Merged, most: int = 6) -> list[ExtremalIndex]:
+def extremal_indices(merged: Merged, limit: int = 6) -> list[ExtremalIndex]:
     """Of one CPU at the highest thresholds with enough disturbances, downwards, and none below the median."""
     indices: list[ExtremalIndex] = []
     for threshold_ns in _thresholds(merged):
         index = extremal_index(merged, threshold_ns)
         if index is not None:
             indices.append(index)
-        if len(indices) == most:
+        if len(indices) == limit:
             break
     return indices
 

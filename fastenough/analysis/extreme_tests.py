@@ -59,10 +59,10 @@ def trend(maxima: Maxima) -> str | None:
 
 def regimes(maxima: Maxima) -> str | None:
     """Change points."""
-    found = change_points(maxima)
-    if not found:
+    changes = change_points(maxima)
+    if not changes:
         return None
-    first = found[0]
+    first = changes[0]
     return (
         f"the maxima changed {words.duration(first.after_ns)} after the beginning, from a median of "
         f"{words.latency(first.before_ns)} to {words.latency(first.later_ns)}"
@@ -74,16 +74,16 @@ def dependence(maxima: Maxima) -> str | None:
     ranked = ranks(maxima.values_ns)
     n = ranked.size
     lags = range(1, _LAGS + 1)
-    seen = sum(_correlation(ranked[lag:], ranked[:-lag]) ** 2 * (n + 2) * n / (n - lag) for lag in lags)
-    if special.chdtrc(_LAGS, seen) > LEVEL_OVER_TIME:
+    statistic = sum(_correlation(ranked[lag:], ranked[:-lag]) ** 2 * (n + 2) * n / (n - lag) for lag in lags)
+    if special.chdtrc(_LAGS, statistic) > LEVEL_OVER_TIME:
         return None
     return "great maxima cluster: the maxima are not independent"
 
 
-def _correlation(one: FloatArray, other: FloatArray) -> float:
-    one, other = one - one.mean(), other - other.mean()
-    squares = float((one @ one) * (other @ other))
-    return float(one @ other) / squares**0.5 if squares > 0 else 0.0
+def _correlation(first: FloatArray, second: FloatArray) -> float:
+    first, second = first - first.mean(), second - second.mean()
+    squares = float((first @ first) * (second @ second))
+    return float(first @ second) / squares**0.5 if squares > 0 else 0.0
 
 
 OVER_TIME: tuple[Callable[[Maxima], str | None], ...] = (coarseness, trend, regimes, dependence)
@@ -203,8 +203,8 @@ def _with_draws(values: FloatArray, tail: Tail, step: float, family: Family) -> 
     """The values, and below them samples of as many drawn from a tail and rounded as the clock does."""
     location, scale, shape = tail
     share = np.maximum(np.random.default_rng(_SEED).random((_DRAWS, values.size)), _TINY)
-    drawn = location + scale * family.reached(share, shape)
-    return np.vstack([values[None, :], np.round(drawn / step) * step])
+    samples = location + scale * family.reached(share, shape)
+    return np.vstack([values[None, :], np.round(samples / step) * step])
 
 
 def _chance(statistic: FloatArray) -> float:
@@ -226,10 +226,10 @@ def _instability(rows: FloatArray, family: Family) -> FloatArray:
     ordered = np.sort(rows, axis=1)
     shape = family.fitted(rows)[2]
     far = np.zeros(rows.shape[0])
-    for part in (2, 4):
-        kept = rows.shape[1] // part
-        excesses = ordered[:, -kept:] - ordered[:, -kept - 1, None]
-        far = np.maximum(far, np.abs(gpd_by_moments(excesses)[2] - shape)[:, 0] * kept**0.5)
+    for divisor in (2, 4):
+        size = rows.shape[1] // divisor
+        excesses = ordered[:, -size:] - ordered[:, -size - 1, None]
+        far = np.maximum(far, np.abs(gpd_by_moments(excesses)[2] - shape)[:, 0] * size**0.5)
     return far
 
 
@@ -237,8 +237,10 @@ def _isolation(rows: FloatArray) -> FloatArray:
     """How far the greatest value of each row is above the next one, beside the width of the upper quarter of the others
     (Dixon 1950)."""
     ordered = np.sort(rows, axis=1)
-    next_one = ordered[:, -2]
-    return np.asarray((ordered[:, -1] - next_one) / np.maximum(next_one - ordered[:, -2 - rows.shape[1] // 4], _TINY))
+    second_greatest = ordered[:, -2]
+    return np.asarray(
+        (ordered[:, -1] - second_greatest) / np.maximum(second_greatest - ordered[:, -2 - rows.shape[1] // 4], _TINY)
+    )
 
 
 def _without_greatest(rows: FloatArray, family: Family) -> Tail:
@@ -260,7 +262,7 @@ def _back_test(rows: FloatArray, family: Family, origin_ns: float) -> BackTest:
     first, second = np.split(rows, [rows.shape[1] // 2], axis=1)
     tail = family.fitted(first)
     greatest = second.max(axis=1, keepdims=True)
-    location, scale, shape = (each[:1] for each in tail)
+    location, scale, shape = (parameter[:1] for parameter in tail)
     expected = location + scale * family.reached(np.array([[1 / second.shape[1]]]), shape)
     return BackTest(
         origin_ns + float(expected[0, 0]),

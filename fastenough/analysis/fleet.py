@@ -18,7 +18,7 @@ from fastenough.analysis.assessment import Judgment, StatedMaximum
 from fastenough.analysis.board_types import BoardRuns, loads_of
 from fastenough.analysis.checks import findings_of
 from fastenough.analysis.clusters import holm
-from fastenough.analysis.excluded_runs import Asked, ExcludedRuns, excluded_run
+from fastenough.analysis.excluded_runs import ExcludedRuns, RequiredOfRun, excluded_run
 from fastenough.analysis.judgment import judge
 from fastenough.analysis.merged import load_name
 from fastenough.model import Outcome, Requirement, Verdict
@@ -70,7 +70,7 @@ class BoardResult:
     @property
     def refuses(self) -> bool:
         """Whether this board alone refuses a PASS of its type."""
-        return self.exceeds or self.verdict is Verdict.FAIL or any(one.exceeds for one in self.unusable)
+        return self.exceeds or self.verdict is Verdict.FAIL or any(run.exceeds for run in self.unusable)
 
 
 @dataclass(frozen=True)
@@ -138,8 +138,8 @@ class FleetEvidence:
             return Verdict.INCONCLUSIVE
         if any(board.exceeds for board in self.boards):
             return Verdict.FAIL
-        shown = complete and not self.exceeding and self.share_shown >= self.required_share
-        return Verdict.PASS if shown else Verdict.INCONCLUSIVE
+        demonstrated = complete and not self.exceeding and self.share_shown >= self.required_share
+        return Verdict.PASS if demonstrated else Verdict.INCONCLUSIVE
 
 
 @dataclass(frozen=True)
@@ -156,31 +156,31 @@ class _Judged:
 
     @property
     def stated(self) -> list[StatedMaximum]:
-        return [one for judgment in self.judgments for one in judgment.shown]
+        return [maximum for judgment in self.judgments for maximum in judgment.shown]
 
     @property
     def p_value(self) -> float:
         """The least over CPUs and loads, by Bonferroni."""
-        p_values = [one.p_value for one in self.stated]
+        p_values = [maximum.p_value for maximum in self.stated]
         return min(1.0, len(p_values) * min(p_values)) if p_values else 1.0
 
     @property
     def within(self) -> bool:
-        return self.verdict is Verdict.PASS and not self.missing_loads and not any(one.exceeds for one in self.unusable)
+        return self.verdict is Verdict.PASS and not self.missing_loads and not any(run.exceeds for run in self.unusable)
 
 
 def _is_usable(recording: Recording) -> bool:
     findings = findings_of(recording)
-    return recording.outcome is Outcome.COMPLETED and all(one.verdict is not Verdict.BROKEN for one in findings)
+    return recording.outcome is Outcome.COMPLETED and all(finding.verdict is not Verdict.BROKEN for finding in findings)
 
 
 def _judged(board: BoardRuns, required: Requirement, loads: Sequence[str | None]) -> _Judged:
-    sorted_out: dict[bool, list[Recording]] = {True: [], False: []}
+    by_usability: dict[bool, list[Recording]] = {True: [], False: []}
     for recording in board.recordings:
-        sorted_out[_is_usable(recording)].append(recording)
-    usable, others = sorted_out[True], sorted_out[False]
+        by_usability[_is_usable(recording)].append(recording)
+    usable, others = by_usability[True], by_usability[False]
     assessment = judge(usable or others, required)
-    results = (excluded_run(recording, Asked(recording, required)) for recording in others)
+    results = (excluded_run(recording, RequiredOfRun(recording, required)) for recording in others)
     measured = set(map(load_name, usable))
     missing = tuple(str(load) for load in loads if load not in measured)
     return _Judged(
@@ -189,7 +189,7 @@ def _judged(board: BoardRuns, required: Requirement, loads: Sequence[str | None]
         assessment.judgments,
         assessment.reasons,
         missing if usable else (),
-        tuple(one for one in results if one is not None),
+        tuple(result for result in results if result is not None),
         tuple(recording.run_id for recording in others),
     )
 
@@ -198,12 +198,12 @@ def fleet_evidence(boards: Sequence[BoardRuns], required: Requirement, share: fl
     """Judge each board by itself, and all of them as a sample of their type."""
     loads = loads_of(boards)
     judged = [_judged(board, required, loads) for board in boards]
-    exceed = holm([one.p_value for one in judged], 1.0 - required.confidence)
-    within = sum(one.within for one in judged)
+    exceed = holm([judged_board.p_value for judged_board in judged], 1.0 - required.confidence)
+    within = sum(judged_board.within for judged_board in judged)
     return FleetEvidence(
         required,
         share,
-        tuple(_result(one, exceeds) for one, exceeds in zip(judged, exceed, strict=True)),
+        tuple(_result(judged_board, exceeds) for judged_board, exceeds in zip(judged, exceed, strict=True)),
         board_rates.share_within(within, len(judged), required.confidence) if judged else 0.0,
         board_rates.boards_needed(len(judged) - within, share, required.confidence),
         tuple(_rates(judged, required)),
@@ -217,7 +217,9 @@ def _result(judged: _Judged, exceeds: bool) -> BoardResult:
         if recording.run_id not in judged.unusable_runs:
             load = load_name(recording)
             times[load] = times.get(load, 0.0) + recording.duration_ns
-    more = [finding.more_ns for one in judged.judgments for finding in one.findings if finding.more_ns is not None]
+    more_ns = [
+        finding.more_ns for judgment in judged.judgments for finding in judgment.findings if finding.more_ns is not None
+    ]
     return BoardResult(
         board.name,
         board.names,
@@ -227,19 +229,25 @@ def _result(judged: _Judged, exceeds: bool) -> BoardResult:
         judged.within and not exceeds,
         exceeds,
         judged.p_value,
-        sum(one.n for one in stated),
-        sum(one.exceeded for one in stated),
+        sum(maximum.n for maximum in stated),
+        sum(maximum.exceeded for maximum in stated),
         sum(map(_independent_events, stated)),
-        max((one.maximum_ns for one in judged.judgments if one.maximum_ns is not None), default=None),
-        max((one.scale_ns for one in stated), default=0.0),
-        all(one.steady for one in stated),
+        max(
+            (judgment.maximum_ns for judgment in judged.judgments if judgment.maximum_ns is not None),
+            default=None,
+        ),
+        max((maximum.scale_ns for maximum in stated), default=0.0),
+        all(maximum.steady for maximum in stated),
         min(times.values(), default=0.0),
-        max(more, default=None),
+        max(more_ns, default=None),
         judged.reasons,
         judged.missing_loads,
         judged.unusable,
         judged.unusable_runs,
-        next((one.declared_burst for one in stated if one.declared_burst is not None), None),
+        next(
+            (maximum.declared_burst for maximum in stated if maximum.declared_burst is not None),
+            None,
+        ),
     )
 
 
@@ -247,8 +255,8 @@ def _independent_events(stated: StatedMaximum) -> int:
     """Disturbances, those that depend on each other counted as one."""
     if stated.scale_ns:
         return stated.clusters
-    most = stated.disturbances[1]
-    return int(np.ceil(min(most, max(1.0, stated.independent)))) if most else 0
+    greatest = stated.disturbances[1]
+    return int(np.ceil(min(greatest, max(1.0, stated.independent)))) if greatest else 0
 
 
 def _free_ns(stated: StatedMaximum) -> float:
@@ -269,16 +277,18 @@ class _Pool(NamedTuple):
 def _rates(judged: Sequence[_Judged], required: Requirement) -> Iterator[RateAcrossBoards]:
     """One for each load, series and CPU that at least two boards were measured on."""
     pools: dict[_Pool, dict[str, list[StatedMaximum]]] = {}
-    for one in judged:
-        for judgment in one.judgments:
+    for judged_board in judged:
+        for judgment in judged_board.judgments:
             for stated in judgment.shown:
                 by_board = pools.setdefault(_Pool(judgment.load, stated.series, stated.cpus), {})
-                by_board.setdefault(one.board.name, []).append(stated)
+                by_board.setdefault(judged_board.board.name, []).append(stated)
     for pool, by_board in pools.items():
-        counts = np.array([sum(map(_independent_events, some)) for some in by_board.values()], dtype=np.int64)
-        hours = np.array([sum(map(_free_ns, some)) for some in by_board.values()]) / _HOUR_NS
+        counts = np.array([sum(map(_independent_events, of_board)) for of_board in by_board.values()], dtype=np.int64)
+        hours = np.array([sum(map(_free_ns, of_board)) for of_board in by_board.values()]) / _HOUR_NS
         if counts.size > 1 and hours.min() > 0:
-            allowed_ns = max(_allowed_every_ns(one, required) for some in by_board.values() for one in some)
+            allowed_ns = max(
+                _allowed_every_ns(judged_board, required) for of_board in by_board.values() for judged_board in of_board
+            )
             yield _rate(pool, counts, hours, allowed_ns, required.confidence)
 
 
@@ -300,7 +310,7 @@ def _rate(
     total, measured_ns = int(counts.sum()), float(hours.sum()) * _HOUR_NS
     chance = board_rates.chance_of_homogeneity(counts, hours)
     per_hour = board_rates.rate_of_new_board(counts, hours, confidence)
-    one_rate = chance > HOMOGENEITY_LEVEL
+    homogeneous = chance > HOMOGENEITY_LEVEL
     return RateAcrossBoards(
         pool.series,
         pool.cpus,
@@ -310,7 +320,7 @@ def _rate(
         measured_ns,
         chance,
         board_rates.detectable_variation(total, hours, HOMOGENEITY_LEVEL),
-        measured_ns / sequential.events_upper(total, confidence) if one_rate else None,
+        measured_ns / sequential.events_upper(total, confidence) if homogeneous else None,
         None if per_hour is None else _HOUR_NS / per_hour,
         allowed_every_ns,
     )

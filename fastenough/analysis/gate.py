@@ -17,7 +17,7 @@ from fastenough.analysis.checks import findings_of
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.compare import Comparison, Sides
 from fastenough.analysis.differences import all_differences, differing_keys, run_values
-from fastenough.analysis.excluded_runs import Asked, ExcludedRuns, Selection, exclusion_text, forbids_pass
+from fastenough.analysis.excluded_runs import ExcludedRuns, RequiredOfRun, Selection, exclusion_text, forbids_pass
 from fastenough.analysis.instructions import InstructionComparison, PathComparison, PathFigure
 from fastenough.analysis.instructions_wording import difference_text
 from fastenough.analysis.machine import is_emulated
@@ -88,9 +88,10 @@ class Limit:
     load: str | None = None
 
     def is_for(self, recording: Recording) -> bool:
-        found = (recording.head.board, recording.head.probe, load_name(recording))
+        values = (recording.head.board, recording.head.probe, load_name(recording))
         return all(
-            wanted in (None, one) for wanted, one in zip((self.board, self.probe, self.load), found, strict=True)
+            required in (None, value)
+            for required, value in zip((self.board, self.probe, self.load), values, strict=True)
         )
 
     @property
@@ -124,9 +125,9 @@ ENVIRONMENT = (
 
 
 @dataclass(frozen=True)
-class Allowed:
-    """What may differ from the baseline: ``differs``: keys of the environment; ``missing``: loads that need not be
-    measured any more."""
+class AllowedDepartures:
+    """Departures from the baseline that are allowed.  ``differs``: keys of the environment; ``missing``: loads that are
+    no longer measured."""
 
     differs: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
@@ -174,7 +175,7 @@ class BaselinePair:
 
 
 def subject_of(recording: Recording) -> str:
-    """Which runs these are, in words."""
+    """Description of runs of one kind: probe, load and board."""
     head, load = recording.head, load_name(recording) or "not stated"
     return f"{head.probe}, load {load}, on {head.board or 'an unnamed board'}"
 
@@ -186,20 +187,20 @@ def _act(recording: Recording) -> tuple[object, ...]:
 
 
 def beside(runs: Group, baselines: Group) -> list[tuple[Group, Group]]:
-    """The runs in groups of one key, each with the runs of the baseline that are most like it, if any."""
-    found: list[tuple[Group, Group]] = []
+    """The runs in groups of one key, each with the most similar runs of the baseline, if any."""
+    pairs: list[tuple[Group, Group]] = []
     for group in grouped(runs):
-        alike = [one for one in grouped(baselines) if _act(one[0]) == _act(group[0])]
+        alike = [other for other in grouped(baselines) if _act(other[0]) == _act(group[0])]
         values = run_values(group[0])
-        nearest = min(alike, key=lambda one: len(differing_keys(run_values(one[0]), values)), default=[])
-        found.append((group, nearest))
-    return found
+        nearest = min(alike, key=lambda other: len(differing_keys(run_values(other[0]), values)), default=[])
+        pairs.append((group, nearest))
+    return pairs
 
 
-def departures(runs: Group, baselines: Group, allowed: Allowed) -> list[Departure]:
+def departures(runs: Group, baselines: Group, allowed: AllowedDepartures) -> list[Departure]:
     """Loads and activations of the baseline that are no longer measured, and environments that differ."""
     pairs = beside(runs, baselines)
-    found = [
+    result = [
         Departure(
             subject_of(base),
             "every measurement of the baseline is repeated",
@@ -210,17 +211,17 @@ def departures(runs: Group, baselines: Group, allowed: Allowed) -> list[Departur
     ]
     for group, nearest in pairs:
         if nearest:
-            found += _other_environment(group[0], nearest[0], allowed)
-    return found
+            result += _other_environment(group[0], nearest[0], allowed)
+    return result
 
 
 def _no_longer_measured(
-    runs: Group, baselines: Group, pairs: Sequence[tuple[Group, Group]], each_board: bool
+    runs: Group, baselines: Group, pairs: Sequence[tuple[Group, Group]], on_each_board: bool
 ) -> Iterator[Recording]:
-    """The first run of each group of the baseline to which no run corresponds (with ``each_board``: on its board)."""
+    """The first run of each group of the baseline without a corresponding run (``on_each_board``: on its board)."""
 
     def measured_as(run: Recording) -> tuple[object, ...]:
-        return (run.head.board if each_board else None, *_act(run))
+        return (run.head.board if on_each_board else None, *_act(run))
 
     measured = set(map(measured_as, runs))
     beside_ids = {nearest[0].run_id for _, nearest in pairs if nearest}
@@ -229,27 +230,27 @@ def _no_longer_measured(
             yield base
 
 
-def _other_environment(run: Recording, base: Recording, allowed: Allowed) -> Iterator[Departure]:
+def _other_environment(run: Recording, base: Recording, allowed: AllowedDepartures) -> Iterator[Departure]:
     values, others = run_values(base), run_values(run)
     for key in differing_keys(values, others):
         if key.name in ENVIRONMENT and key.name not in allowed.differs:
-            said = all_differences([key], values, others)
-            yield Departure(subject_of(run), f"same {key.name} as the baseline", "; ".join(said))
+            texts = all_differences([key], values, others)
+            yield Departure(subject_of(run), f"same {key.name} as the baseline", "; ".join(texts))
 
 
-def is_same_question(one: Recording, other: Recording) -> bool:
-    """Whether both are of one act under one load, whatever the environment."""
-    return _act(one) == _act(other)
+def is_same_act(first: Recording, second: Recording) -> bool:
+    """Whether both runs are of one act under one load, in any environment."""
+    return _act(first) == _act(second)
 
 
-def against_a_pass(recordings: Group) -> tuple[Verdict, str] | None:
+def most_severe_finding(recordings: Group) -> tuple[Verdict, str] | None:
     """The most severe finding of the runs."""
-    found = [
+    findings = [
         (finding.verdict, f"run {recording.run_id}: {finding.text}")
         for recording in recordings
         for finding in findings_of(recording)
     ]
-    return min(found, key=lambda one: one[0] is not Verdict.BROKEN, default=None)
+    return min(findings, key=lambda item: item[0] is not Verdict.BROKEN, default=None)
 
 
 @dataclass(frozen=True)
@@ -266,43 +267,45 @@ class _GrowthResult:
 
 def _grown(limit: Limit, growth: Growth, pair: BaselinePair) -> Iterator[_GrowthResult]:
     for sides in pair.sides:
-        drawn = difference_of(
+        resampled = difference_of(
             sides.base.edges(growth.quantile), sides.other.edges(growth.quantile), growth.more_ns, growth.more_share
         )
         yield (
             _GrowthResult(limit, growth, pair, sides)
-            if drawn is None
+            if resampled is None
             else _GrowthResult(
-                limit, growth, pair, sides, drawn.chance_of_no_more(), drawn.is_no_more(growth.confidence)
+                limit, growth, pair, sides, resampled.chance_of_no_more(), resampled.is_no_more(growth.confidence)
             )
         )
 
 
-def _seen(one: _GrowthResult) -> str:
-    base, other = (side.value_ns(one.growth.quantile) for side in (one.sides.base, one.sides.other))
-    drawn = difference_of(one.sides.base.edges(one.growth.quantile), one.sides.other.edges(one.growth.quantile))
-    if base is None or other is None or drawn is None:
-        return f"{one.sides.name}: too few samples for an interval at {words.percent(one.growth.quantile)}"
-    lower, upper = drawn.interval(one.growth.confidence)
+def _growth_text(result: _GrowthResult) -> str:
+    base, other = (side.value_ns(result.growth.quantile) for side in (result.sides.base, result.sides.other))
+    resampled = difference_of(
+        result.sides.base.edges(result.growth.quantile), result.sides.other.edges(result.growth.quantile)
+    )
+    if base is None or other is None or resampled is None:
+        return f"{result.sides.name}: too few samples for an interval at {words.percent(result.growth.quantile)}"
+    lower, upper = resampled.interval(result.growth.confidence)
     return (
-        f"{one.sides.name} at {words.percent(one.growth.quantile)}: {words.latency(base)} before, "
+        f"{result.sides.name} at {words.percent(result.growth.quantile)}: {words.latency(base)} before, "
         f"{words.latency(other)} now; difference {words.microseconds_interval(lower, upper)} µs "
-        f"({words.percent(one.growth.confidence)})"
+        f"({words.percent(result.growth.confidence)})"
     )
 
 
-def _held(one: _GrowthResult, slower: bool) -> LimitResult:
-    against = against_a_pass((*one.beside.runs, *one.beside.baseline))
-    verdict, reason = Verdict.PASS if one.within else Verdict.INCONCLUSIVE, _seen(one)
+def _judged_growth(result: _GrowthResult, slower: bool) -> LimitResult:
+    against = most_severe_finding((*result.beside.runs, *result.beside.baseline))
+    verdict, reason = Verdict.PASS if result.within else Verdict.INCONCLUSIVE, _growth_text(result)
     if slower:
         verdict = Verdict.FAIL
-    elif not one.within and one.chance is not None:
-        reason += f": not enough evidence that it is at most {one.growth.allowed}; measure longer"
-    runs = one.beside.runs
+    elif not result.within and result.chance is not None:
+        reason += f": not enough evidence that it is at most {result.growth.allowed}; measure longer"
+    runs = result.beside.runs
     if against is not None and (against[0] is Verdict.BROKEN or verdict is Verdict.PASS or is_emulated(runs[0])):
         verdict, reason = against
     return LimitResult(
-        one.limit,
+        result.limit,
         verdict,
         reason,
         subject_of(runs[0]),
@@ -311,12 +314,12 @@ def _held(one: _GrowthResult, slower: bool) -> LimitResult:
     )
 
 
-def held_growth(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list[LimitResult]:
+def judge_growth(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list[LimitResult]:
     """The results of the limits on growth, judged together, each at its own confidence.
 
     Holm's method over the ratios of p-values and allowed errors: with one confidence it is the usual method.
     """
-    found = [
+    results = [
         grown
         for limit in limits
         if isinstance(limit.asked, Growth)
@@ -324,16 +327,16 @@ def held_growth(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list[
         if limit.is_for(pair.runs[0])
         for grown in _grown(limit, limit.asked, pair)
     ]
-    tested = [one for one in found if one.chance is not None]
-    shares = [(one.chance or 0.0) / (1 - one.growth.confidence) for one in tested]
+    tested = [result for result in results if result.chance is not None]
+    shares = [(result.chance or 0.0) / (1 - result.growth.confidence) for result in tested]
     slower = dict(zip(map(id, tested), holm(shares, 1.0), strict=True))
-    return [_held(one, slower.get(id(one), False)) for one in found]
+    return [_judged_growth(result, slower.get(id(result), False)) for result in results]
 
 
-def held_budgets(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list[LimitResult]:
+def judge_budgets(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list[LimitResult]:
     """The results of the budgets of paths: exact, hence each by itself."""
     return [
-        _held_budget(limit, limit.asked, pair, comparison)
+        _judged_budget(limit, limit.asked, pair, comparison)
         for limit in limits
         if isinstance(limit.asked, Budget)
         for pair in pairs
@@ -342,8 +345,8 @@ def held_budgets(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list
     ]
 
 
-def _held_budget(limit: Limit, budget: Budget, pair: BaselinePair, comparison: InstructionComparison) -> LimitResult:
-    broken = against_a_pass((*pair.runs, *pair.baseline))
+def _judged_budget(limit: Limit, budget: Budget, pair: BaselinePair, comparison: InstructionComparison) -> LimitResult:
+    broken = most_severe_finding((*pair.runs, *pair.baseline))
     if broken is not None and broken[0] is Verdict.BROKEN:
         verdict, reason = broken
     elif isinstance(comparison, PathComparison):
@@ -367,42 +370,42 @@ def _held_budget(limit: Limit, budget: Budget, pair: BaselinePair, comparison: I
     )
 
 
-def asked_of_growth(pair: BaselinePair, growth: Growth) -> list[Asked]:
+def growth_requirements(pair: BaselinePair, growth: Growth) -> list[RequiredOfRun]:
     """What a limit on growth requires of each judged series of a run: its share of activations above the quantile of
     the baseline plus the allowed growth is at most that beyond the quantile."""
-    found = []
+    requirements = []
     for sides in pair.sides:
         base_ns = sides.base.value_ns(growth.quantile)
         if base_ns is not None:
             limit_ns = max(1, int(base_ns * (1 + growth.more_share) + growth.more_ns))
             required = Requirement(limit_ns, 1 - growth.quantile, growth.confidence)
-            found.append(Asked(pair.runs[0], required, sides.other.merged.name))
-    return found
+            requirements.append(RequiredOfRun(pair.runs[0], required, sides.other.merged.name))
+    return requirements
 
 
-def held_without(held: LimitResult, others: Sequence[ExcludedRuns], selection: Selection) -> LimitResult:
+def result_without(result: LimitResult, others: Sequence[ExcludedRuns], selection: Selection) -> LimitResult:
     """The result of a limit, with the excluded runs of the same key named.
 
     A PASS is refused as `forbids_pass` states.
     """
     if not others:
-        return held
-    reason = f"{held.reason}; {exclusion_text(others)}"
-    if held.verdict is not Verdict.PASS or not forbids_pass(others, selection):
-        return replace(held, reason=reason)
+        return result
+    reason = f"{result.reason}; {exclusion_text(others)}"
+    if result.verdict is not Verdict.PASS or not forbids_pass(others, selection):
+        return replace(result, reason=reason)
     return replace(
-        held, verdict=Verdict.INCONCLUSIVE, reason=f"{reason}; check all of these runs together, or pass --only-these"
+        result, verdict=Verdict.INCONCLUSIVE, reason=f"{reason}; check all of these runs together, or pass --only-these"
     )
 
 
-def held_requirement(limit: Limit, judgment: Judgment, runs: Group, reasons: Sequence[str]) -> LimitResult:
+def requirement_result(limit: Limit, judgment: Judgment, runs: Group, reasons: Sequence[str]) -> LimitResult:
     """The result of a limit without a baseline."""
     reason = "; ".join(finding.text for finding in judgment.findings) or "; ".join(reasons)
-    seen = f"{words.counted(judgment.n, 'activation')}, maximum {words.latency(judgment.maximum_ns)}"
+    observed = f"{words.counted(judgment.n, 'activation')}, maximum {words.latency(judgment.maximum_ns)}"
     return LimitResult(
         limit,
         judgment.verdict,
-        reason or seen,
+        reason or observed,
         subject_of(runs[0]),
         judgment.run_ids,
         sum(run.duration_ns for run in runs),

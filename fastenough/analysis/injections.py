@@ -51,13 +51,13 @@ class InjectionResult:
 
 def injections(recording: Recording) -> list[Injection]:
     """All injections recorded by the hog, in order of time (new maxima have two events)."""
-    asked = {series.id: parse_duration_ns(series.labels["size"]) for series in recording.named("injected")}
-    told = {
-        Injection(asked[series], value, event.at.mono_ns - value)
+    sizes_ns = {series.id: parse_duration_ns(series.labels["size"]) for series in recording.named("injected")}
+    recorded = {
+        Injection(sizes_ns[series], value, event.at.mono_ns - value)
         for event, series, value in _late(recording)
-        if series in asked
+        if series in sizes_ns
     }
-    return sorted(told, key=lambda injection: injection.due_mono_ns)
+    return sorted(recorded, key=lambda injection: injection.due_mono_ns)
 
 
 def _late(recording: Recording) -> Iterator[tuple[Event, int, int]]:
@@ -84,39 +84,43 @@ def latency_at(recording: Recording, series_name: str, period_ns: int) -> dict[i
     Due times that passed while an act was late have no act of their own: the late act served them too, and each is
     given the delay from its own due time.
     """
-    wanted = {series.id for series in recording.named(series_name)}
+    series_ids = {series.id for series in recording.named(series_name)}
     begin_mono_ns = recording.head.begin.mono_ns
-    at: dict[int, int] = {}
+    latencies: dict[int, int] = {}
     for event, series, value in _late(recording):
-        if series in wanted:
+        if series in series_ids:
             first = round((event.at.mono_ns - value - begin_mono_ns) / period_ns)
             for served in range(max(0, value) // period_ns + 1):
-                at[first + served] = value - served * period_ns
-    return at
+                latencies[first + served] = value - served * period_ns
+    return latencies
 
 
-def found_by_due(
+def match_by_due_time(
     injected: Sequence[Injection], late: dict[int, int], recording: Recording, series_name: str, period_ns: int
 ) -> list[InjectionResult]:
     """Match each injection with the latency of the very act that served the due time it delayed."""
-    at = latency_at(recording, series_name, period_ns)
+    latencies = latency_at(recording, series_name, period_ns)
     begin_mono_ns = recording.head.begin.mono_ns
     dropped = recording.end.events_dropped if recording.end else 0
 
     def value(injection: Injection) -> Value:
-        seen = at.get(round((injection.due_mono_ns - begin_mono_ns) / period_ns))
-        if seen is None:
+        latency_ns = latencies.get(round((injection.due_mono_ns - begin_mono_ns) / period_ns))
+        if latency_ns is None:
             return (
                 f"{dropped} events of the witness were dropped; this one may be among them"
                 if dropped
                 else "the witness has no late activation at its due time"
             )
-        return seen if seen >= least_ns(injection.injected_ns) else f"the witness measured {seen} ns, which is shorter"
+        return (
+            latency_ns
+            if latency_ns >= least_ns(injection.injected_ns)
+            else f"the witness measured {latency_ns} ns, which is shorter"
+        )
 
     return _rows(injected, late, value)
 
 
-def found_by_interval(
+def match_by_interval(
     injected: Sequence[Injection], late: dict[int, int], recording: Recording, series_id: int
 ) -> list[InjectionResult]:
     """Match each injection with the longest value of the interval in which the act it delayed took place.
@@ -127,12 +131,12 @@ def found_by_interval(
 
     def value(injection: Injection) -> Value:
         end_mono_ns = injection.due_mono_ns + injection.injected_ns
-        near = [
+        maxima = [
             interval.histograms[series_id].maximum
             for interval in recording.intervals
             if interval.end_mono_ns >= end_mono_ns and series_id in interval.histograms
         ][:2]
-        longest = max((seen for seen in near if seen is not None), default=None)
+        longest = max((maximum for maximum in maxima if maximum is not None), default=None)
         if longest is None:
             return "the witness recorded nothing at its end"
         if longest < least_ns(injection.injected_ns):
@@ -142,7 +146,7 @@ def found_by_interval(
     return _rows(injected, late, value)
 
 
-def found_by_edges(
+def match_by_edges(
     injected: Sequence[Injection], late: dict[int, int], edges_ns: Sequence[int], lead_ns: int
 ) -> list[InjectionResult]:
     """Match each injection with the first edge after it; no edge may lie within it.
@@ -161,11 +165,11 @@ def found_by_edges(
         position = bisect_right(edges, due_ns - quiet_ns)
         if position in (0, len(edges)):
             return "the witness's edges do not reach from before it to after it"
-        seen = edges[position] - due_ns
+        delay_ns = edges[position] - due_ns
         return (
-            seen
-            if seen >= least_ns(injection.injected_ns)
-            else (f"the witness saw an edge {seen} ns after its due time")
+            delay_ns
+            if delay_ns >= least_ns(injection.injected_ns)
+            else (f"the witness saw an edge {delay_ns} ns after its due time")
         )
 
     return _rows(injected, late, value)
@@ -204,18 +208,23 @@ def _rows(
     injected: Sequence[Injection], late: dict[int, int], value: Callable[[Injection], Value]
 ) -> list[InjectionResult]:
     return [
-        _row(asked_ns, [each for each in injected if each.asked_ns == asked_ns], late.get(asked_ns, 0), value)
-        for asked_ns in sorted({each.asked_ns for each in injected} | set(late))
+        _row(
+            asked_ns,
+            [injection for injection in injected if injection.asked_ns == asked_ns],
+            late.get(asked_ns, 0),
+            value,
+        )
+        for asked_ns in sorted({injection.asked_ns for injection in injected} | set(late))
     ]
 
 
 def _row(asked_ns: int, group: list[Injection], late: int, value: Callable[[Injection], Value]) -> InjectionResult:
     answers = [(injection, value(injection)) for injection in group]
-    pairs = [(injection.injected_ns, seen) for injection, seen in answers if isinstance(seen, int)]
+    pairs = [(injection.injected_ns, value_ns) for injection, value_ns in answers if isinstance(value_ns, int)]
     reasons = tuple(
-        f"injected at {injection.due_mono_ns} ns for {injection.injected_ns} ns: {why}"
-        for injection, why in answers
-        if isinstance(why, str)
+        f"injected at {injection.due_mono_ns} ns for {injection.injected_ns} ns: {reason}"
+        for injection, reason in answers
+        if isinstance(reason, str)
     )
     return InjectionResult(
         asked_ns,
@@ -223,8 +232,8 @@ def _row(asked_ns: int, group: list[Injection], late: int, value: Callable[[Inje
         late,
         len(pairs),
         _median(injection.injected_ns for injection in group),
-        _median(seen for _, seen in pairs),
-        _median(seen - injected_ns for injected_ns, seen in pairs),
+        _median(value_ns for _, value_ns in pairs),
+        _median(value_ns - injected_ns for injected_ns, value_ns in pairs),
         reasons,
     )
 
@@ -232,8 +241,8 @@ def _row(asked_ns: int, group: list[Injection], late: int, value: Callable[[Inje
 def in_order(rows: Sequence[InjectionResult]) -> bool:
     """Whether measured delays increase with the injected ones."""
     medians = [row.found_median_ns for row in rows]
-    known = [each for each in medians if each is not None]
-    return len(known) == len(medians) and all(one < other for one, other in pairwise(known))
+    measured = [median_ns for median_ns in medians if median_ns is not None]
+    return len(measured) == len(medians) and all(earlier < later for earlier, later in pairwise(measured))
 
 
 def _median(values: Iterable[int]) -> int | None:

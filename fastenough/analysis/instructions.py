@@ -99,7 +99,7 @@ def compare_instructions(
 ) -> list[InstructionComparison]:
     """Compare two sets of runs of deterministic boards; each set: runs that differ in nothing but their phase.
 
-    All judged series are compared, or all if none is judged.  A repetition of a run is left out: it is the same run.
+    All judged series are compared, or all if none is judged.  A repetition of a run is excluded: it is the same run.
     Raises as :func:`sides_of` does, and BadInput for runs under different loads, and for runs without load in
     different phases.
     """
@@ -109,11 +109,11 @@ def compare_instructions(
         raise BadInput(f"runs under different loads are not compared: {loads[0] or 'none'} and {loads[1] or 'none'}")
     if loads[0] in NO_LOAD and _phases(base) != _phases(other):
         raise BadInput("runs without load are compared exactly, hence in the same phases; use the same --phases")
-    differs, sides = sides_of(base, other)
-    judged = [each for each in sides if each.judged] or sides
+    run_differences, sides = sides_of(base, other)
+    judged = [kind for kind in sides if kind.judged] or sides
     if loads[0] in NO_LOAD:
-        return [_path(each, differs) for each in judged]
-    return list(_judged_together([_maxima(each, differs, loads[0] or "", confidence) for each in judged]))
+        return [_path(kind, run_differences) for kind in judged]
+    return list(_judged_together([_maxima(kind, run_differences, loads[0] or "", confidence) for kind in judged]))
 
 
 def _phases(runs: Sequence[Recording]) -> list[int | None]:
@@ -145,9 +145,9 @@ def _path(sides: Sides, differs: tuple[str, ...]) -> PathComparison:
 
 def _figures(values: ResampledQuantiles) -> tuple[float, ...]:
     merged, histogram, median_ns = values.merged, values.merged.histogram, values.value_ns(0.5)
-    least, mean, most = histogram.minimum, histogram.mean, histogram.maximum
-    assert least is not None and mean is not None and most is not None and median_ns is not None
-    return least * merged.unit_ns, median_ns, mean * merged.unit_ns, most * merged.unit_ns
+    least, mean, greatest = histogram.minimum, histogram.mean, histogram.maximum
+    assert least is not None and mean is not None and greatest is not None and median_ns is not None
+    return least * merged.unit_ns, median_ns, mean * merged.unit_ns, greatest * merged.unit_ns
 
 
 def _figure(name: str, first: float, second: float) -> PathFigure:
@@ -159,17 +159,17 @@ def _moved(base: Merged, other: Merged) -> tuple[int, int]:
     index = np.union1d(base.histogram.index, other.histogram.index)
     counts = []
     for histogram in (base.histogram, other.histogram):
-        of_all = np.zeros(index.size, dtype=np.int64)
-        of_all[np.searchsorted(index, histogram.index)] = histogram.count
-        counts.append(of_all)
+        aligned = np.zeros(index.size, dtype=np.int64)
+        aligned[np.searchsorted(index, histogram.index)] = histogram.count
+        counts.append(aligned)
     difference = np.abs(counts[1] - counts[0])
     return int(np.count_nonzero(difference)), int(difference.sum()) // 2
 
 
 def _maxima(sides: Sides, differs: tuple[str, ...], load: str, confidence: float) -> MaximaComparison:
     base, other = sides.base.merged, sides.other.merged
-    maxima = (_maximum_of_each(base), _maximum_of_each(other))
-    seen = MaximaComparison(
+    maxima = (_maxima_per_run(base), _maxima_per_run(other))
+    comparison = MaximaComparison(
         "+".join(base.run_ids),
         "+".join(other.run_ids),
         sides.name,
@@ -179,12 +179,12 @@ def _maxima(sides: Sides, differs: tuple[str, ...], load: str, confidence: float
         confidence,
     )
     if min(map(len, maxima)) < LEAST_PHASES:
-        return seen
+        return comparison
     difference, lower, upper, chance = difference_of_means(*maxima, confidence)
-    return replace(seen, difference=difference, lower=lower, upper=upper, chance=chance)
+    return replace(comparison, difference=difference, lower=lower, upper=upper, chance=chance)
 
 
-def _maximum_of_each(merged: Merged) -> tuple[int, ...]:
+def _maxima_per_run(merged: Merged) -> tuple[int, ...]:
     """The maximum of each run over its CPUs, ascending."""
     greatest: dict[str, int] = {}
     for run, series in merged.parts:
@@ -206,7 +206,9 @@ def difference_of_means(
     error = math.sqrt(sum(errors))
     if error == 0:
         return difference, difference, difference, float(difference == 0)
-    freedom = error**4 / sum(each**2 / (len(values) - 1) for each, values in zip(errors, (first, second), strict=True))
+    freedom = error**4 / sum(
+        error_of_mean**2 / (len(values) - 1) for error_of_mean, values in zip(errors, (first, second), strict=True)
+    )
     width = float(special.stdtrit(freedom, (1 + confidence) / 2)) * error
     chance = 2 * float(special.stdtr(freedom, -abs(difference) / error))
     return difference, difference - width, difference + width, chance
@@ -214,7 +216,7 @@ def difference_of_means(
 
 def _judged_together(comparisons: Sequence[MaximaComparison]) -> Iterator[MaximaComparison]:
     """The comparisons, with the differences marked that are significant together (Holm 1979)."""
-    chances = [each.chance for each in comparisons if each.chance is not None]
-    shown = iter(holm(chances, 1 - comparisons[0].confidence))
-    for each in comparisons:
-        yield each if each.chance is None else replace(each, shown=next(shown))
+    chances = [comparison.chance for comparison in comparisons if comparison.chance is not None]
+    significant = iter(holm(chances, 1 - comparisons[0].confidence))
+    for comparison in comparisons:
+        yield comparison if comparison.chance is None else replace(comparison, shown=next(significant))

@@ -48,7 +48,7 @@ def histograms_text(path: PathComparison) -> str:
     return f"the histograms differ in {words.counted(path.buckets, 'bucket')} ({moved})"
 
 
-def _of_path(path: PathComparison) -> str:
+def _path_text(path: PathComparison) -> str:
     figures = [f"{figure.name} {difference_text(figure)}" for figure in path.figures if figure.difference]
     equal = [figure.name for figure in path.figures if not figure.difference]
     if equal:
@@ -56,7 +56,7 @@ def _of_path(path: PathComparison) -> str:
     return f"{path.series}, no load: {'; '.join([*figures, histograms_text(path)])}"
 
 
-def _of_maxima(maxima: MaximaComparison) -> str:
+def _maxima_text(maxima: MaximaComparison) -> str:
     if maxima.ends is None or maxima.difference is None:
         return f"{maxima.series}, load {maxima.load}: {TOO_FEW_PHASES}"
     lower, upper = (_signed(round(end)) for end in maxima.ends)
@@ -70,5 +70,8 @@ def _of_maxima(maxima: MaximaComparison) -> str:
 
 def instructions_conclusion(comparisons: Sequence[InstructionComparison]) -> str:
     """One sentence for each series; equal ones once."""
-    sentences = [_of_path(each) if isinstance(each, PathComparison) else _of_maxima(each) for each in comparisons]
+    sentences = [
+        _path_text(comparison) if isinstance(comparison, PathComparison) else _maxima_text(comparison)
+        for comparison in comparisons
+    ]
     return "; ".join(dict.fromkeys(sentences))

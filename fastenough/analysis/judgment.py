@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The verdict on a requirement, with its reasons.
 
-A verdict of PASS is what is left when no check has anything to say.  Each check is one function in the list of
-:mod:`checks` or of :mod:`evidence`; each yields findings, and the weightiest finding is the verdict:
+The verdict is PASS if no check has a finding.  Each check is one function in the list of :mod:`checks` or of
+:mod:`evidence`; each yields findings, and the most severe finding is the verdict:
 
-* BROKEN: the data of a run cannot be trusted (of which kind of damage, the finding says);
-* FAIL: more activations are beyond the limit than allowed, at the confidence that is required;
-* INCONCLUSIVE: too little is known; the finding says what would settle it.
+* BROKEN: the data of a run cannot be trusted; the finding names the damage;
+* FAIL: more activations exceed the limit than allowed, at the required confidence;
+* INCONCLUSIVE: too little is known; the finding names the next step.
 
-Where nothing is required there is nothing to pass: what was seen is told (``NO_LIMIT``), unless it is broken.
+Without a requirement, results are reported without a verdict (``NO_LIMIT``), unless they are BROKEN.
 
 Runs of one key (machine, configuration, load, …) are merged; each CPU is judged by itself, since a task runs on
 one, and a good CPU must not hide a bad one.
@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from fastenough import words
 from fastenough.analysis import checks, evidence, wording
 from fastenough.analysis.assessment import Assessment, CheckFinding, Judgment
-from fastenough.analysis.distinct import distinct, said_of
+from fastenough.analysis.distinct import distinct, repetition_cautions
 from fastenough.analysis.evidence import Evidence
 from fastenough.analysis.keys import parameters_of
 from fastenough.analysis.machine import identity_cautions, is_emulated
@@ -37,13 +37,14 @@ from fastenough.recording.head import Head
 from fastenough.recording.wakeups import is_monitor
 
 MINIMUM_DURATION_NS = 10 * 10**9
-"""Shortest measurement a PASS can rest on: what the system does once a second has then happened ten times."""
+"""Shortest measurement for a PASS: activities that recur every second have then occurred ten times."""
 
 _WEIGHT = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.NO_LIMIT)
-"""A failure shown by sound data stands, whatever was damaged beside it; what is judged outweighs what is only told."""
+"""From the most severe.  A failure in sound data stands even if other data is damaged; a judged group outweighs a
+reported one."""
 
-Asked = tuple[Requirement | None, list[Recording]]
-"""Runs of one key, and what is required of them."""
+RequiredGroup = tuple[Requirement | None, list[Recording]]
+"""Requirement of runs of one key (None: no requirement), and the runs."""
 
 
 def _weightiest(verdicts: Sequence[Verdict], otherwise: Verdict) -> Verdict:
@@ -52,7 +53,7 @@ def _weightiest(verdicts: Sequence[Verdict], otherwise: Verdict) -> Verdict:
 
 @dataclass(frozen=True)
 class _Weighed:
-    """Runs of one key: what each by itself says against a PASS, and what those that can be trusted show together.
+    """Runs of one key: findings of each run, and the evidence of all trusted runs together.
 
     ``merged``: the judged series of all of them, per kind and CPU.
     """
@@ -65,57 +66,60 @@ class _Weighed:
     evidence: Evidence | None
 
 
-def _weigh(asked: Asked, minimum_duration_ns: int, confidence: float) -> _Weighed:
-    requirement, recordings = asked
+def _weigh(required_group: RequiredGroup, minimum_duration_ns: int, confidence: float) -> _Weighed:
+    requirement, recordings = required_group
     checked = [(recording, checks.findings_of(recording)) for recording in recordings]
     named = len(recordings) > 1 or recordings[0].damage is not None
-    found = [
+    findings = [
         replace(finding, text=f"run {recording.run_id}: {finding.text}") if named else finding
-        for recording, of_run in checked
-        for finding in of_run
+        for recording, run_findings in checked
+        for finding in run_findings
     ]
     merged = evidence.merged_per_cpu(recordings)
-    weighed = _Weighed(requirement, recordings, merged, confidence, found, None)
+    weighed = _Weighed(requirement, recordings, merged, confidence, findings, None)
     if requirement is None or any(is_emulated(recording) for recording in recordings):
         return weighed
     sound = [
         recording
-        for recording, of_run in checked
-        if not checks.without_real_time(recording) and all(finding.verdict is not Verdict.BROKEN for finding in of_run)
+        for recording, run_findings in checked
+        if not checks.without_real_time(recording)
+        and all(finding.verdict is not Verdict.BROKEN for finding in run_findings)
     ]
     if not sound:
         return weighed
-    trusted = merged if len(sound) == len(recordings) else evidence.merged_per_cpu(sound)
-    shown = evidence.evidence_of(sound, trusted, requirement, minimum_duration_ns, confidence)
-    return replace(weighed, evidence=shown)
+    sound_merged = merged if len(sound) == len(recordings) else evidence.merged_per_cpu(sound)
+    evidence_of_group = evidence.evidence_of(sound, sound_merged, requirement, minimum_duration_ns, confidence)
+    return replace(weighed, evidence=evidence_of_group)
 
 
 def _with_failing(weighed: Sequence[_Weighed], confidence: float) -> list[_Weighed]:
-    """Every CPU and load is one of the hypotheses that are judged together."""
-    failing = iter(evidence.with_failing([one.evidence for one in weighed if one.evidence is not None], confidence))
-    return [one if one.evidence is None else replace(one, evidence=next(failing)) for one in weighed]
+    """Judge all CPUs and loads together; each is one hypothesis."""
+    failing = iter(
+        evidence.with_failing([group.evidence for group in weighed if group.evidence is not None], confidence)
+    )
+    return [group if group.evidence is None else replace(group, evidence=next(failing)) for group in weighed]
 
 
 def _failures(weighed: Sequence[_Weighed]) -> Iterator[wording.Failure]:
-    """Of each kind of runs with CPUs that fail: exceedances, activations and maximum of these CPUs together."""
-    for one in weighed:
-        failing = () if one.evidence is None else one.evidence.failing
-        if failing and one.requirement is not None:
+    """Exceedances, activations and maximum of the failing CPUs together, for each kind of runs that has some."""
+    for group in weighed:
+        failing = () if group.evidence is None else group.evidence.failing
+        if failing and group.requirement is not None:
             yield wording.Failure(
-                one.recordings[0].head.probe,
-                one.requirement,
-                sum(each.seen.surely for each in failing),
-                sum(each.seen.n for each in failing),
-                max(each.values.maximum_ns or 0.0 for each in failing),
+                group.recordings[0].head.probe,
+                group.requirement,
+                sum(cpu.seen.surely for cpu in failing),
+                sum(cpu.seen.n for cpu in failing),
+                max(cpu.values.maximum_ns or 0.0 for cpu in failing),
             )
 
 
-def _group_verdict(findings: Sequence[CheckFinding], requirement: Requirement | None, told: bool) -> Verdict:
-    """``told``: values were seen and mean something, so that they can be told where nothing is required."""
-    found = [finding.verdict for finding in findings]
-    if requirement is None and told and Verdict.BROKEN not in found:
+def _group_verdict(findings: Sequence[CheckFinding], requirement: Requirement | None, has_values: bool) -> Verdict:
+    """``has_values``: meaningful values were measured, which are reported if nothing is required."""
+    verdicts = [finding.verdict for finding in findings]
+    if requirement is None and has_values and Verdict.BROKEN not in verdicts:
         return Verdict.NO_LIMIT
-    return _weightiest(found, Verdict.PASS if requirement else Verdict.INCONCLUSIVE)
+    return _weightiest(verdicts, Verdict.PASS if requirement else Verdict.INCONCLUSIVE)
 
 
 def _setup(head: Head) -> tuple[str, ...]:
@@ -123,14 +127,14 @@ def _setup(head: Head) -> tuple[str, ...]:
 
 
 def _judge_group(weighed: _Weighed) -> Judgment:
-    requirement, recordings, merged, shown, confidence = (
+    requirement, recordings, merged, group_evidence, confidence = (
         weighed.requirement,
         weighed.recordings,
         weighed.merged,
         weighed.evidence,
         weighed.confidence,
     )
-    findings = weighed.findings + ([] if shown is None else evidence.findings_of(shown))
+    findings = weighed.findings + ([] if group_evidence is None else evidence.findings_of(group_evidence))
     worst = max(merged, key=lambda values: values.maximum_ns or 0.0, default=None)
     weakest = min(merged, key=lambda values: values.judged, default=None)
     n = sum(values.judged for values in merged)
@@ -152,29 +156,31 @@ def _judge_group(weighed: _Weighed) -> Judgment:
         parameters={name: words.part(name, value) for name, value in parameters_of(recordings[0].head).items()},
         requirement=requirement,
         uncharged=sum(values.judged - values.n for values in merged),
-        shown=() if shown is None else tuple(map(evidence.stated, shown.shown)),
+        shown=() if group_evidence is None else tuple(map(evidence.stated, group_evidence.shown)),
     )
 
 
-def _asked_of(recordings: Sequence[Recording], requirement: Requirement | None, probe: str | None) -> list[Asked]:
-    """Runs of one key each, and their requirement: the one given where it is for their probe, else their own."""
-    asked: list[Asked] = []
+def _required_groups(
+    recordings: Sequence[Recording], requirement: Requirement | None, probe: str | None
+) -> list[RequiredGroup]:
+    """Runs of one key each, with their requirement: the given one if it applies to their probe, else their own."""
+    groups: list[RequiredGroup] = []
     for group in grouped(recordings):
-        given = requirement if probe in (None, group[0].head.probe) else None
-        own: dict[Requirement | None, list[Recording]] = {}
+        stated = requirement if probe in (None, group[0].head.probe) else None
+        by_requirement: dict[Requirement | None, list[Recording]] = {}
         for recording in group:
-            own.setdefault(given or recording.head.requirement, []).append(recording)
-        asked += own.items()
-    return asked
+            by_requirement.setdefault(stated or recording.head.requirement, []).append(recording)
+        groups += by_requirement.items()
+    return groups
 
 
 def _measures_speed_only(recording: Recording) -> bool:
-    """Whether a run that went well holds throughput and nothing else: a limit on latency says nothing about it."""
+    """Whether a completed run holds only throughput, to which a limit on latency does not apply."""
     return recording.outcome is Outcome.COMPLETED and bool(recording.series) and not judged_series(recording)
 
 
-def _judged_ones(recordings: Sequence[Recording]) -> list[Recording]:
-    """All but those of the monitor, which say why and never how late; unless there are no others."""
+def _without_monitors(recordings: Sequence[Recording]) -> list[Recording]:
+    """All recordings except those of the monitor, which explain latency but do not measure it; all if only those."""
     others = [recording for recording in recordings if not is_monitor(recording.head) or judged_series(recording)]
     return others or list(recordings)
 
@@ -185,7 +191,7 @@ def _missing_loads(recordings: Sequence[Recording], loads: Sequence[str] | None)
 
 
 def _unfit(recordings: Sequence[Recording]) -> tuple[tuple[str, str], ...]:
-    """(run, why) of those that could not be made here."""
+    """(run id, reason) of the runs that were not applicable."""
     return tuple(
         (recording.run_id, "; ".join(recording.reasons) or "no reason is recorded")
         for recording in recordings
@@ -194,7 +200,7 @@ def _unfit(recordings: Sequence[Recording]) -> tuple[tuple[str, str], ...]:
 
 
 def _speed_gap(measured: Sequence[Recording], judgeable: Sequence[Recording], required: bool) -> Iterator[str]:
-    """The gap that no run holds a latency, except where all runs are of the monitor."""
+    """The gap that no run holds a latency, unless all runs are of the monitor."""
     if measured and not judgeable and (required or not all(is_monitor(recording.head) for recording in measured)):
         yield "these runs contain throughput or diagnostic data only, no latency"
 
@@ -208,9 +214,9 @@ def _probe_gap(judgments: Sequence[Judgment], probe: str | None) -> Iterator[str
 def _near_limits(weighed: Sequence[_Weighed]) -> list[wording.NearLimit]:
     """Of each kind of runs with a requirement: values within the measurement uncertainty of the limit."""
     return [
-        wording.NearLimit(one.requirement, *near_limit(one.merged, one.requirement))
-        for one in weighed
-        if one.requirement is not None and not any(map(is_emulated, one.recordings))
+        wording.NearLimit(group.requirement, *near_limit(group.merged, group.requirement))
+        for group in weighed
+        if group.requirement is not None and not any(map(is_emulated, group.recordings))
     ]
 
 
@@ -224,21 +230,22 @@ def judge(
     missing: Sequence[str] = (),
     minimum_duration_ns: int = MINIMUM_DURATION_NS,
 ) -> Assessment:
-    """Judge recordings by what is required of them; of those of which nothing is required, say what was seen.
+    """Judge recordings by their requirements; report those without a requirement.
 
-    ``requirement`` is for the runs of ``probe`` (None: of every probe); all others are judged by what their own heads
-    state, if anything.  ``confidence`` is used where no requirement states one.  ``loads``: names of the loads that
-    were to be measured; one that is missing forbids a PASS, and so does each run in ``missing``, which were planned
-    and are not among the recordings.  ``minimum_duration_ns``: measured time a PASS needs under each load.
+    ``requirement`` applies to the runs of ``probe`` (None: of every probe); all others are judged by the requirement
+    in their heads, if any.  ``confidence``: used if no requirement states one.  ``loads``: names of the requested
+    loads; a missing one forbids a PASS, and so does each planned run in ``missing`` that was not made.
+    ``minimum_duration_ns``: measured time required for a PASS under each load.
     PASS and FAIL are valid however often growing data are judged.  Never raises for recordings.
     """
-    recordings, again = distinct(_judged_ones(recordings))
+    recordings, repeated = distinct(_without_monitors(recordings))
     unfit = _unfit(recordings)
     measured = [recording for recording in recordings if recording.outcome is not Outcome.NOT_APPLICABLE]
     judgeable = [recording for recording in measured if not _measures_speed_only(recording)]
-    asked = _asked_of(judgeable, requirement, probe)
-    sure = max((required.confidence for required, _ in asked if required is not None), default=confidence)
-    weighed = _with_failing([_weigh(one, minimum_duration_ns, sure if one[0] else confidence) for one in asked], sure)
+    groups = _required_groups(judgeable, requirement, probe)
+    highest = max((required.confidence for required, _ in groups if required is not None), default=confidence)
+    weighed = [_weigh(group, minimum_duration_ns, highest if group[0] else confidence) for group in groups]
+    weighed = _with_failing(weighed, highest)
     judgments = tuple(map(_judge_group, weighed))
     required = requirement is not None or any(recording.head.requirement for recording in recordings)
     gaps = [
@@ -262,11 +269,11 @@ def judge(
         cautions=(
             *wording.cautions(measured, verdict),
             *wording.declared(judgments, verdict),
-            *wording.longer_ones(judgments, verdict),
+            *wording.longer_disturbances(judgments, verdict),
             *wording.uncertain(_near_limits(weighed), verdict),
             *phase_lock_cautions(measured),
             *identity_cautions(measured),
-            *said_of(again),
+            *repetition_cautions(repeated),
         ),
         judgments=judgments,
         supported=overall_supported(judgments),

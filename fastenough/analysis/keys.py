@@ -64,8 +64,8 @@ _NOT_UNDERSTOOD = "not understood"
 _PATH = re.compile(r"/\S+")
 _TASK_NUMBER = re.compile(r" \(\d+\)\Z")
 _SCRATCH = re.compile(r"fastenough-[0-9a-f]+")
-_NOT_THE_ACT = RUN_LENGTH | {"duration_s", "duration", "break_after_ns", "seed", "floor_ns", "limit_ns"}
-_HOW_IT_IS_DONE = frozenset(
+_UNRELATED_TO_ACT = RUN_LENGTH | {"duration_s", "duration", "break_after_ns", "seed", "floor_ns", "limit_ns"}
+_METHOD_PARAMETERS = frozenset(
     {
         "method",
         "clock",
@@ -107,10 +107,14 @@ class _Fact:
         if name not in profile:
             return UnknownValue(head.run_id, f"its profile does not have {name}")
         reasons = profile.get("absent")
-        why = reasons.get(name) if isinstance(reasons, dict) else None
-        if why is not None:
-            why = str(why)
-            return UnknownValue(head.run_id, why) if why.startswith(_NOT_UNDERSTOOD) else {"absent": _PATH.sub("", why)}
+        reason = reasons.get(name) if isinstance(reasons, dict) else None
+        if reason is not None:
+            reason = str(reason)
+            return (
+                UnknownValue(head.run_id, reason)
+                if reason.startswith(_NOT_UNDERSTOOD)
+                else {"absent": _PATH.sub("", reason)}
+            )
         fact = profile[name]
         return fact if not self.parts or not isinstance(fact, dict) else {part: fact.get(part) for part in self.parts}
 
@@ -127,8 +131,8 @@ class _Machine(_Fact):
         return sorted(head.machine) or None
 
 
-def _may_be_one_machine(one: list[str] | None, other: list[str] | None) -> bool:
-    return is_same_machine(frozenset(one or ()), frozenset(other or ())) is not False
+def _may_be_one_machine(first: list[str] | None, second: list[str] | None) -> bool:
+    return is_same_machine(frozenset(first or ()), frozenset(second or ())) is not False
 
 
 def _processor(head: Head, series: Series | None) -> Any:
@@ -137,9 +141,11 @@ def _processor(head: Head, series: Series | None) -> Any:
 
 
 def _tunables(head: Head, series: Series | None) -> Any:
-    found = _fact("tunables")(head, series)
+    values = _fact("tunables")(head, series)
     return (
-        {name: value for name, value in found.items() if name not in _THROTTLING} if isinstance(found, dict) else found
+        {name: value for name, value in values.items() if name not in _THROTTLING}
+        if isinstance(values, dict)
+        else values
     )
 
 
@@ -148,15 +154,15 @@ _THROTTLING = ("sched_rt_runtime_us", "sched_rt_period_us")
 
 def parameters_of(head: Head, _: Series | None = None) -> dict[str, Any]:
     """Parameters that shape an act; its duration does not."""
-    return {name: value for name, value in head.parameters.items() if name not in _NOT_THE_ACT}
+    return {name: value for name, value in head.parameters.items() if name not in _UNRELATED_TO_ACT}
 
 
 def _act(head: Head, _: Series | None) -> dict[str, Any]:
-    return {name: value for name, value in parameters_of(head).items() if name not in _HOW_IT_IS_DONE}
+    return {name: value for name, value in parameters_of(head).items() if name not in _METHOD_PARAMETERS}
 
 
-def _where_both_state_it(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return all(one[name] == other[name] for name in one.keys() & other.keys())
+def _agree_where_stated(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    return all(first[name] == second[name] for name in first.keys() & second.keys())
 
 
 def _settings(head: Head, _: Series | None) -> dict[str, str]:
@@ -168,7 +174,9 @@ def _settings(head: Head, _: Series | None) -> dict[str, str]:
     for setting in head.settings:
         thread = None if setting.thread is None else _TASK_NUMBER.sub("", setting.thread)
         owner = "".join(
-            f" of {scope} {which}" for scope, which in (("thread", thread), ("CPU", setting.cpu)) if which is not None
+            f" of {scope} {identity}"
+            for scope, identity in (("thread", thread), ("CPU", setting.cpu))
+            if identity is not None
         )
         in_effect.setdefault(f"{setting.name}{owner}", []).append(str(setting.in_effect))
     return {name: " and ".join(sorted(values)) for name, values in in_effect.items()}
@@ -191,12 +199,16 @@ def _load_commands(head: Head, _: Series | None) -> list[list[str]]:
     ]
 
 
-_OF_ONE_SESSION = ("port", "calibration", "self_test")
+_SESSION_VALUES = ("port", "calibration", "self_test")
 
 
 def _instrument(head: Head, _: Series | None) -> dict[str, Any] | None:
-    known = head.instrument
-    return None if known is None else {name: value for name, value in known.items() if name not in _OF_ONE_SESSION}
+    instrument = head.instrument
+    return (
+        None
+        if instrument is None
+        else {name: value for name, value in instrument.items() if name not in _SESSION_VALUES}
+    )
 
 
 def _marks(head: Head, _: Series | None) -> list[str]:
@@ -241,7 +253,7 @@ RUN_KEYS: tuple[Key, ...] = (
         Forbids.BOTH,
         _act,
         "interval, sizes and the like define an act; only values that both runs state are compared",
-        agree=_where_both_state_it,
+        agree=_agree_where_stated,
     ),
     Key("board", Forbids.MERGING, _head("board"), "two boards of one type are two machines", titled=True),
     Key(

@@ -31,7 +31,7 @@ _LEAST_TREND = 28
 """Values: a faster change is a step."""
 _REFIT = 14
 """Values from an announcement until its place is fitted again; a quarter of its age later on."""
-_BETTER = 10.0
+_LEAST_GAIN = 10.0
 """Two changes are announced only if their criterion is so much less than that of one (Kass and Raftery 1995)."""
 _BESIDE = 8
 """The place of a step is sought within so many values of where the ranks put it."""
@@ -83,8 +83,8 @@ def _refit(announced: list[LevelChange], values: FloatArray, since: int, span: t
             return
         fitted = _fitted(values[since : place + 1])
         moved = None if fitted is None else _placed(values[: place + 1], since, fitted, announced[-1].noted)
-        same = moved is not None and moved.rises is announced[-1].rises
-        announced[-1] = moved if moved is not None and same else replace(announced[-1], withdrawn=place)
+        is_same_direction = moved is not None and moved.rises is announced[-1].rises
+        announced[-1] = moved if moved is not None and is_same_direction else replace(announced[-1], withdrawn=place)
 
 
 def _refit_places(noted: int, span: tuple[int, int]) -> Iterator[int]:
@@ -101,14 +101,14 @@ def _announce(announced: list[LevelChange], values: FloatArray, since: int, alar
     The alarm belongs to the newest change if a single change explains all values since the one before as well.
     """
     newest = announced[-1] if announced else None
-    standing = newest if newest is not None and newest.withdrawn is None else None
-    if standing is not None and standing.rises is alarm.rises:
-        single = _fit_of_one(values[since:])
+    current = newest if newest is not None and newest.withdrawn is None else None
+    if current is not None and current.rises is alarm.rises:
+        single = _single_fit(values[since:])
         if single is not None:
-            announced[-1] = _placed(values, since, single, standing.noted)
+            announced[-1] = _placed(values, since, single, current.noted)
             return since
-    if standing is not None:
-        since = standing.last
+    if current is not None:
+        since = current.last
     fitted = _fitted(values[since:]) or _step_in(values[since:])
     change = _placed(values, since, fitted, values.size - 1)
     if newest is not None and newest.withdrawn is not None and change.first <= newest.noted:
@@ -118,11 +118,11 @@ def _announce(announced: list[LevelChange], values: FloatArray, since: int, alar
     return since
 
 
-def _fit_of_one(values: FloatArray) -> _Ramp | None:
+def _single_fit(values: FloatArray) -> _Ramp | None:
     """The single change that explains values; None where two explain them far better."""
     points, step = _points(values)
     single = _best_single(points)
-    return single.among(values.size, step) if single.criterion <= _least_two(points) + _BETTER else None
+    return single.among(values.size, step) if single.criterion <= _least_two(points) + _LEAST_GAIN else None
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,8 @@ def _step_in(values: FloatArray) -> _Ramp:
 def _points(values: FloatArray) -> tuple[FloatArray, int]:
     """Normal scores of values, or of medians of equal stretches, and the length of these."""
     step = -(-values.size // _MOST_POINTS)
-    whole = values.size // step * step
-    medians = np.median(values[values.size - whole :].reshape(-1, step), axis=1)
+    used = values.size // step * step
+    medians = np.median(values[values.size - used :].reshape(-1, step), axis=1)
     return np.asarray(special.ndtri((ranks(medians) - 0.5) / medians.size)), step
 
 
@@ -225,28 +225,30 @@ def _least_two(points: FloatArray) -> float:
     if ramps.size:
         squares.append(_least_pair(ramps, steps, centred))
         parameters.append(6)
-    return min(_criterion(left, n, count) for left, count in zip(squares, parameters, strict=True))
+    return min(_criterion(squares_left, n, count) for squares_left, count in zip(squares, parameters, strict=True))
 
 
 def _least_pair(rows: FloatArray, others: FloatArray, centred: FloatArray) -> float:
     """The least sum of squares that multiples of a row and of another leave."""
-    own, own_other = (rows**2).sum(axis=1)[:, None], (others**2).sum(axis=1)[None, :]
-    with_row, with_other = (rows @ centred)[:, None], (others @ centred)[None, :]
+    row_squares, other_squares = (rows**2).sum(axis=1)[:, None], (others**2).sum(axis=1)[None, :]
+    row_products, other_products = (rows @ centred)[:, None], (others @ centred)[None, :]
     both = rows @ others.T
-    determinant = own * own_other - both**2
-    gained = own_other * with_row**2 - 2 * both * with_row * with_other + own * with_other**2
-    usable = determinant > 1e-6 * own * own_other
+    determinant = row_squares * other_squares - both**2
+    gained = (
+        other_squares * row_products**2 - 2 * both * row_products * other_products + row_squares * other_products**2
+    )
+    usable = determinant > 1e-6 * row_squares * other_squares
     return float(centred @ centred - np.max(np.where(usable, gained, 0.0) / np.where(usable, determinant, 1.0)))
 
 
 def _placed(values: FloatArray, since: int, ramp: _Ramp, noted: int) -> LevelChange:
     """A change among the values from ``since`` on, with its levels."""
-    part = values[since:]
+    values_since = values[since:]
     if ramp.last > ramp.first:
-        line = line_through(part[ramp.first : ramp.last + 1])
-        return LevelChange(since + ramp.first, since + min(ramp.last, part.size - 1), *line, noted)
-    place = _best_split(part, ramp.first)
-    before, after = float(np.median(part[:place])), float(np.median(part[place:]))
+        line = line_through(values_since[ramp.first : ramp.last + 1])
+        return LevelChange(since + ramp.first, since + min(ramp.last, values_since.size - 1), *line, noted)
+    place = _best_split(values_since, ramp.first)
+    before, after = float(np.median(values_since[:place])), float(np.median(values_since[place:]))
     return LevelChange(since + place, since + place, before, after, noted)
 
 
@@ -254,7 +256,7 @@ def _best_split(values: FloatArray, near: int) -> int:
     """Where values deviate least, as ratios, from the medians of both sides."""
     logarithms = np.log(np.maximum(values, 1.0))
     places: Sequence[int] = range(max(1, near - _BESIDE), min(values.size, near + _BESIDE + 1))
-    return min(places, key=lambda at: _spread(logarithms[:at]) + _spread(logarithms[at:]))
+    return min(places, key=lambda place: _spread(logarithms[:place]) + _spread(logarithms[place:]))
 
 
 def _spread(logarithms: FloatArray) -> float:

@@ -41,8 +41,10 @@ def load_ran(recording: Recording) -> Iterator[CheckFinding]:
     elif proof is None or proof.name != name:
         yield CheckFinding(Verdict.BROKEN, f"no proof that load {name} ran", "run it again")
     elif proof.ran is not True:
-        why = "; ".join(proof.reasons) or "no reason is recorded"
-        yield CheckFinding(Verdict.BROKEN, f"load {name} did not run as required: {why}", "fix the cause, then rerun")
+        reasons = "; ".join(proof.reasons) or "no reason is recorded"
+        yield CheckFinding(
+            Verdict.BROKEN, f"load {name} did not run as required: {reasons}", "fix the cause, then rerun"
+        )
     elif proof.stated:
         yield CheckFinding(
             Verdict.INCONCLUSIVE,
@@ -57,43 +59,43 @@ def load_ran(recording: Recording) -> Iterator[CheckFinding]:
 def _load_read_back(proof: LoadProof | None, name: str) -> Iterator[CheckFinding]:
     """Of a load that was read back, not started: missing proof is INCONCLUSIVE, not BROKEN."""
     if proof is None or proof.name != name or proof.ran is not True:
-        why = "; ".join(proof.reasons) if proof else "not recorded"
+        reasons = "; ".join(proof.reasons) if proof else "not recorded"
         yield CheckFinding(
             Verdict.INCONCLUSIVE,
-            f"no proof that the board had load {name} throughout the run: {why}",
+            f"no proof that the board had load {name} throughout the run: {reasons}",
             "find out what else ran on the board, or state its actual load",
         )
 
 
 def _load_ran_all_the_time(recording: Recording, name: str) -> Iterator[CheckFinding]:
     """The proof sums over the run; each interval shows whether the load went on."""
-    seen, intervals = recording.aggregate.load, recording.aggregate.intervals
+    load, intervals = recording.aggregate.load, recording.aggregate.intervals
     settle = "find out what stops it, then rerun"
-    if seen.gone or seen.idle > IDLE_SHARE * intervals:
+    if load.gone or load.idle > IDLE_SHARE * intervals:
         yield CheckFinding(
             Verdict.BROKEN,
             f"load {name} did not run throughout: it was idle in "
-            f"{seen.gone + seen.idle} of {words.counted(intervals, 'interval')}",
+            f"{load.gone + load.idle} of {words.counted(intervals, 'interval')}",
             settle,
         )
-    elif seen.idle:
+    elif load.idle:
         yield CheckFinding(
             Verdict.INCONCLUSIVE,
             f"load {name} may not have run throughout: it was idle in "
-            f"{seen.idle} of {words.counted(intervals, 'interval')}",
+            f"{load.idle} of {words.counted(intervals, 'interval')}",
             settle,
         )
-    elif not seen.ran:
+    elif not load.ran:
         yield CheckFinding(
             Verdict.INCONCLUSIVE,
             f"no proof that load {name} ran throughout: its use is recorded in 0 of "
             f"{words.counted(intervals, 'interval')}",
             "measure with this version, on a bench that has time to look at the load in each interval",
         )
-    elif intervals - seen.ran > IDLE_SHARE * intervals:
+    elif intervals - load.ran > IDLE_SHARE * intervals:
         yield CheckFinding(
             Verdict.INCONCLUSIVE,
-            f"no proof that load {name} ran throughout: the bench was busy and checked it in only {seen.ran} of "
+            f"no proof that load {name} ran throughout: the bench was busy and checked it in only {load.ran} of "
             f"{words.counted(intervals, 'interval')}",
             "rerun while the bench is less busy",
         )
@@ -101,8 +103,8 @@ def _load_ran_all_the_time(recording: Recording, name: str) -> Iterator[CheckFin
 
 def _did_enough(recording: Recording, proof: LoadProof) -> Iterator[CheckFinding]:
     """A load of this version is checked again, whatever the recording states."""
-    known = LOADS.get(proof.name or "")
-    expects = None if known is None else known.expects
+    load = LOADS.get(proof.name or "")
+    expects = None if load is None else load.expects
     cpus = _cpus(recording)
     use = _use_over_time(recording)
     reason = None if expects is None else _below(proof, expects, cpus) or _weak_for_long(use, expects, cpus)
@@ -130,12 +132,12 @@ def _cpus(recording: Recording) -> int:
 
 def _not_in_intervals(recording: Recording, use: _Use, proof: LoadProof, cpus: int) -> str | None:
     """The clause that the intervals, if they cover nearly all the run, hold much less CPU time than the proof."""
-    total_s, whole_s = float(use.cpu_ns.sum()) / 1e9, proof.cpu_time_s or 0.0
+    total_s, proof_s = float(use.cpu_ns.sum()) / 1e9, proof.cpu_time_s or 0.0
     if use.length_ns.sum() < (1 - IDLE_SHARE) * recording.duration_ns or total_s >= _SUM_AT_LEAST * (
-        whole_s - _NOT_IN_SUM_S * cpus
+        proof_s - _NOT_IN_SUM_S * cpus
     ):
         return None
-    return f"{words.duration(total_s * 1e9)} of CPU time in its intervals, but {words.duration(whole_s * 1e9)} in total"
+    return f"{words.duration(total_s * 1e9)} of CPU time in its intervals, but {words.duration(proof_s * 1e9)} in total"
 
 
 def _below(proof: LoadProof, expects: Expectation, cpus: int) -> str | None:
@@ -154,9 +156,9 @@ def _below(proof: LoadProof, expects: Expectation, cpus: int) -> str | None:
     )
     return next(
         (
-            f"{seen:g} {what}, expected {least:g} or more"
-            for what, seen, least in bars
-            if seen is not None and seen < least
+            f"{value:g} {unit}, expected {least:g} or more"
+            for unit, value, least in bars
+            if value is not None and value < least
         ),
         None,
     )
@@ -172,13 +174,13 @@ class _Use:
 
 def _use_over_time(recording: Recording) -> _Use:
     timeline = recording.timeline
-    values = timeline.load.get("cpu_ns") or _of_intervals(recording)
-    known = values[1]
-    ends = np.cumsum(timeline.end_mono_ns - timeline.begin_mono_ns)[known]
-    return _Use(values[0][known].astype(np.float64), np.diff(ends, prepend=0).astype(np.float64))
+    values = timeline.load.get("cpu_ns") or _cpu_time_of_intervals(recording)
+    is_known = values[1]
+    ends = np.cumsum(timeline.end_mono_ns - timeline.begin_mono_ns)[is_known]
+    return _Use(values[0][is_known].astype(np.float64), np.diff(ends, prepend=0).astype(np.float64))
 
 
-def _of_intervals(recording: Recording) -> KnownValues:
+def _cpu_time_of_intervals(recording: Recording) -> KnownValues:
     """The same of a recording that was read from its text."""
     uses = [None if interval.load is None else interval.load.cpu_ns for interval in recording.intervals]
     return np.array([use or 0 for use in uses], dtype=np.int64), np.array([use is not None for use in uses], dtype=bool)
@@ -190,9 +192,9 @@ def _weak_for_long(use: _Use, expects: Expectation, cpus: int) -> str | None:
         return None
     stretch = (np.cumsum(use.length_ns) - 1) // (STRETCH_S * 1e9)
     begins = np.flatnonzero(np.diff(stretch, prepend=-1))
-    cpu_ns, length_ns = (np.add.reduceat(each, begins) for each in (use.cpu_ns, use.length_ns))
+    cpu_ns, length_ns = (np.add.reduceat(values, begins) for values in (use.cpu_ns, use.length_ns))
     weak = cpu_ns < _OF_EXPECTED * expects.cpu_share * cpus * length_ns
     if not (weak[1:] & weak[:-1]).any() and not weak.all():
         return None
-    used, long = (words.duration(float(each[weak].sum())) for each in (cpu_ns, length_ns))
+    used, long = (words.duration(float(values[weak].sum())) for values in (cpu_ns, length_ns))
     return f"{used} of CPU time in {long}, expected {words.percent(expects.cpu_share)} of each CPU or more"

@@ -82,8 +82,8 @@ def _maxima(parts: Sequence[Part]) -> Iterator[tuple[IntArray, FloatArray, Timel
     """Of each series the intervals that hold values: which they are, their maxima."""
     for recording, series in parts:
         course = recording.timeline.courses[series.id]
-        there = course.count > 0
-        yield course.at[there], _greatest(course, series)[there], recording.timeline, series.cpu
+        filled = course.count > 0
+        yield course.at[filled], _greatest(course, series)[filled], recording.timeline, series.cpu
 
 
 def five_minutes(parts: Sequence[Part]) -> FiveMinutes | None:
@@ -95,60 +95,62 @@ def five_minutes(parts: Sequence[Part]) -> FiveMinutes | None:
     blocks, maxima = [np.empty(0, dtype=np.int64)], [np.empty(0)]
     worst: tuple[float, int, int | None] | None = None
     longest_ns = 0
-    for at, values_ns, timeline, cpu in _maxima(parts):
-        if not at.size:
+    for places, values_ns, timeline, cpu in _maxima(parts):
+        if not places.size:
             continue
-        lengths_ns = timeline.end_mono_ns[at] - timeline.begin_mono_ns[at]
+        lengths_ns = timeline.end_mono_ns[places] - timeline.begin_mono_ns[places]
         longest_ns = max(longest_ns, int(lengths_ns.max()))
         touched = np.maximum(1, -(-(lengths_ns - _SECOND_NS) // FIVE_MINUTES_NS))
         since = np.arange(touched.sum()) - np.repeat(np.cumsum(touched) - touched, touched)
-        blocks.append(np.repeat(timeline.begin_wall_ns[at] // FIVE_MINUTES_NS, touched) + since)
+        blocks.append(np.repeat(timeline.begin_wall_ns[places] // FIVE_MINUTES_NS, touched) + since)
         maxima.append(np.repeat(values_ns, touched))
         place = int(values_ns.argmax())
         if worst is None or values_ns[place] > worst[0]:
-            worst = float(values_ns[place]), int(timeline.end_wall_ns[at[place]]), cpu
+            worst = float(values_ns[place]), int(timeline.end_wall_ns[places[place]]), cpu
     if worst is None:
         return None
-    block, which = np.unique(np.concatenate(blocks), return_inverse=True)
+    block, block_of_value = np.unique(np.concatenate(blocks), return_inverse=True)
     greatest = np.full(block.size, -np.inf)
-    np.maximum.at(greatest, which, np.concatenate(maxima))
+    np.maximum.at(greatest, block_of_value, np.concatenate(maxima))
     return FiveMinutes(block * FIVE_MINUTES_NS, greatest, *worst, longest_ns)
 
 
-def stretch_for(span_ns: int, most: int) -> int:
+def stretch_for(span_ns: int, limit: int) -> int:
     """The shortest stretch of which no more than so many cover a span."""
-    return next((length for length in STRETCHES_NS if span_ns <= length * most), STRETCHES_NS[-1])
+    return next((length for length in STRETCHES_NS if span_ns <= length * limit), STRETCHES_NS[-1])
 
 
 def stretches(parts: Sequence[Part], length_ns: int) -> list[Stretch]:
     """The histograms of stretches of this length that hold values, the oldest first; magnitudes, in buckets of ns."""
-    held: dict[int, list[tuple[IntArray, IntArray]]] = {}
+    buckets: dict[int, list[tuple[IntArray, IntArray]]] = {}
     maxima: dict[int, float] = {}
     for recording, series in parts:
         timeline, course = recording.timeline, recording.timeline.courses[series.id]
         number = timeline.begin_wall_ns // length_ns
-        there = course.count > 0
-        for of, value_ns in zip(number[course.at[there]].tolist(), _greatest(course, series)[there], strict=True):
-            maxima[of] = max(value_ns, maxima.get(of, value_ns))
+        filled = course.count > 0
+        for stretch, value_ns in zip(
+            number[course.at[filled]].tolist(), _greatest(course, series)[filled], strict=True
+        ):
+            maxima[stretch] = max(value_ns, maxima.get(stretch, value_ns))
         joins = np.flatnonzero(np.diff(number)) + 1
         for first, last in zip([0, *joins], [*joins, number.size], strict=True):
             index, count = course.buckets(course.within(int(first), int(last)))
             if index.size:
-                held.setdefault(int(number[first]), []).append((_in_ns(index, course.k, series), count))
+                buckets.setdefault(int(number[first]), []).append((_in_ns(index, course.k, series), count))
     return [
         Stretch(
             number * length_ns,
             maxima[number],
-            *add_sparse([index for index, _ in parts_of], [count for _, count in parts_of]),
+            *add_sparse([index for index, _ in parts_of_stretch], [count for _, count in parts_of_stretch]),
         )
-        for number, parts_of in sorted(held.items())
+        for number, parts_of_stretch in sorted(buckets.items())
     ]
 
 
 def _in_ns(index: IntArray, k: int, series: Series) -> IntArray:
     """The buckets in ns that hold the upper ends of these, of a jitter without its sign: never understated."""
-    off = bucket_highest(index, k)
+    value = bucket_highest(index, k)
     if series.two_sided:
-        off = np.abs(np.where(index < 0, bucket_lowest(index, k), off))
-    highest_ns = np.ceil(np.maximum(off, 0) * np.float64(series.unit_ns))
+        value = np.abs(np.where(index < 0, bucket_lowest(index, k), value))
+    highest_ns = np.ceil(np.maximum(value, 0) * np.float64(series.unit_ns))
     return bucket_index(highest_ns.astype(np.int64), INTERVAL_K)

@@ -40,21 +40,21 @@ def counter_total(recording: Recording, name: str) -> int | None:
     when a CPU was unplugged, is not known.
     """
     over_time = recording.aggregate.counters.get(name)
-    whole = recording.end.counters.get(name) if recording.end is not None else None
+    at_end = recording.end.counters.get(name) if recording.end is not None else None
     if went_backwards(recording, name):
         return None
     summed = 0 if over_time is None else over_time.sum
     if recording.end is not None:
-        return (summed or None) if whole is None else max(whole, summed, key=abs)
+        return (summed or None) if at_end is None else max(at_end, summed, key=abs)
     return summed if over_time is not None and over_time.known == recording.aggregate.intervals else None
 
 
 def went_backwards(recording: Recording, name: str) -> bool:
     """Whether a counter that only grows is told to have become less."""
     over_time = recording.aggregate.counters.get(name)
-    whole = recording.end.counters.get(name) if recording.end is not None else None
-    told = (None if over_time is None else over_time.least, whole)
-    return name not in _SIGNED and any(value is not None and value < 0 for value in told)
+    at_end = recording.end.counters.get(name) if recording.end is not None else None
+    readings = (None if over_time is None else over_time.least, at_end)
+    return name not in _SIGNED and any(value is not None and value < 0 for value in readings)
 
 
 def events_of(recording: Recording, kind: str) -> int:
@@ -66,12 +66,12 @@ _MOST_CPUS = 1 << 14
 """More than any kernel manages: a damaged profile must not fill the memory."""
 
 
-def cpus_of_fact(recording: Recording, which: str) -> set[int]:
+def cpus_of_fact(recording: Recording, name: str) -> set[int]:
     """CPUs that the profile lists as online, offline, isolated or nohz_full; none where it does not say."""
-    listed = str(((recording.head.profile or {}).get("cpu_isolation") or {}).get(which) or "")
+    listed = str(((recording.head.profile or {}).get("cpu_isolation") or {}).get(name) or "")
     cpus: set[int] = set()
-    for part in filter(None, listed.split(",")):
-        first, _, last = part.partition("-")
+    for cpu_range in filter(None, listed.split(",")):
+        first, _, last = cpu_range.partition("-")
         if not first.isdecimal() or not (last or first).isdecimal():
             return set()
         cpus.update(range(int(first), min(int(last or first), _MOST_CPUS) + 1))
@@ -83,13 +83,13 @@ def cpus_in_use(recording: Recording) -> set[int]:
     return cpus_of_fact(recording, "online")
 
 
-_WHERE = ("affinity", "cpu")
+_PINNING_SETTINGS = ("affinity", "cpu")
 """The settings that say on which CPU a thread is to stay: of the probe's threads, and of the kernel module's."""
 
 
 def pinned(recording: Recording) -> bool:
     """Whether every measuring thread was to stay on a CPU of its own."""
-    requested = [setting.requested for setting in recording.head.settings if setting.name in _WHERE]
+    requested = [setting.requested for setting in recording.head.settings if setting.name in _PINNING_SETTINGS]
     return bool(requested) and all(cpu is not None for cpu in requested)
 
 
@@ -116,17 +116,17 @@ def is_virtual(recording: Recording) -> bool:
 def steal_text(recordings: Sequence[Recording]) -> str | None:
     """The clause that a hypervisor took CPU time, or may have; None if it took none."""
     steals = [counter_total(recording, "steal_ns") for recording in recordings]
-    known = sum(steal for steal in steals if steal is not None)
-    if known:
-        return f"its hypervisor took {words.duration(known)} of CPU time (steal) during the measurement"
+    total_ns = sum(steal for steal in steals if steal is not None)
+    if total_ns:
+        return f"its hypervisor took {words.duration(total_ns)} of CPU time (steal) during the measurement"
     virtual = any(map(is_virtual, recordings))
     if virtual and any(steal is None for steal in steals):
         return "it is a virtual machine whose steal time cannot be read"
-    before = max((_stolen_before(recording) for recording in recordings), default=0)
-    if before:
+    before_ns = max((_stolen_before(recording) for recording in recordings), default=0)
+    if before_ns:
         return (
-            f"its hypervisor has taken {words.duration(before)} of CPU time since boot (steal), none of it during the "
-            "measurement"
+            f"its hypervisor has taken {words.duration(before_ns)} of CPU time since boot (steal), none of it during "
+            "the measurement"
         )
     return None
 
@@ -145,13 +145,14 @@ def identity_cautions(recordings: Sequence[Recording]) -> list[str]:
         number = machines.number(recording.head.machine)
         if number is not None:
             numbers.setdefault(recording.head.board or "without a name", set()).add(number)
-    found = [
-        f"The runs of board {board} are of {len(several)} machines (machine ID or hardware differ); they are not merged"
-        for board, several in numbers.items()
-        if len(several) > 1
+    cautions = [
+        f"The runs of board {board} are of {len(numbers_of_board)} machines (machine ID or hardware differ); they are "
+        "not merged"
+        for board, numbers_of_board in numbers.items()
+        if len(numbers_of_board) > 1
     ]
     for number in range(len(machines)):
-        names = [board for board, of in numbers.items() if number in of]
+        names = [board for board, machine_numbers in numbers.items() if number in machine_numbers]
         if len(names) > 1:
-            found.append(f"Boards {', '.join(names)} are one machine; runs under different names are not merged")
-    return found
+            cautions.append(f"Boards {', '.join(names)} are one machine; runs under different names are not merged")
+    return cautions

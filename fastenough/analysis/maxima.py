@@ -65,17 +65,19 @@ def maxima_of(parts: Sequence[tuple[Recording, Series]]) -> Maxima:
     after it.  Where the intervals of runs differ in length, those of each run are gathered to stretches of one length:
     in a longer stretch the maximum is greater.
     """
-    of_runs = [_of_run(run, series) for run, series in sorted(parts, key=lambda part: part[0].head.begin.wall_ns)]
-    there = [each for each in of_runs if each[0].size]
-    usual_ns = [float(np.median(lengths)) for _, _, lengths in there]
+    maxima_per_run = [
+        _run_maxima(run, series) for run, series in sorted(parts, key=lambda part: part[0].head.begin.wall_ns)
+    ]
+    nonempty = [arrays for arrays in maxima_per_run if arrays[0].size]
+    usual_ns = [float(np.median(lengths)) for _, _, lengths in nonempty]
     stretch_ns = _common(usual_ns)
     joined = [
-        _joined(*each, usual, max(1, round(stretch_ns / usual)) if usual else 1)
-        for each, usual in zip(there, usual_ns, strict=True)
+        _joined(*arrays, usual, max(1, round(stretch_ns / usual)) if usual else 1)
+        for arrays, usual in zip(nonempty, usual_ns, strict=True)
     ]
     if not joined:
         return Maxima(np.empty(0), np.empty(0, dtype=np.int64), 1.0, stretch_ns)
-    values, begins = (np.concatenate(each) for each in zip(*joined, strict=True))
+    values, begins = (np.concatenate(arrays) for arrays in zip(*joined, strict=True))
     unit_ns = max(series.unit_ns for _, series in parts)
     step = int(np.gcd.reduce(values))
     return Maxima(values * unit_ns, begins, max(step, 1) * unit_ns, stretch_ns)
@@ -106,11 +108,11 @@ def _joined(
     return np.maximum.reduceat(values, first), begins[first]
 
 
-def _of_run(run: Recording, series: Series) -> tuple[IntArray, IntArray, IntArray]:
+def _run_maxima(run: Recording, series: Series) -> tuple[IntArray, IntArray, IntArray]:
     """Maxima in the series' unit, begins and lengths of the intervals that hold values."""
     course = run.timeline.courses[series.id]
-    there = course.count > 0
+    filled = course.count > 0
     greatest = np.maximum(abs(course.minimum), abs(course.maximum)) if series.two_sided else course.maximum
-    at = course.at[there]
-    begins, ends = run.timeline.begin_mono_ns[at], run.timeline.end_mono_ns[at]
-    return greatest[there], run.timeline.begin_wall_ns[at], ends - begins
+    places = course.at[filled]
+    begins, ends = run.timeline.begin_mono_ns[places], run.timeline.end_mono_ns[places]
+    return greatest[filled], run.timeline.begin_wall_ns[places], ends - begins

@@ -42,10 +42,10 @@ def grouped(recordings: Iterable[Recording]) -> list[list[Recording]]:
     alike: dict[str, list[Recording]] = {}
     for recording in recordings:
         alike.setdefault(group_text(recording), []).append(recording)
-    return [group for members in alike.values() for group in _of_one_machine(members)]
+    return [group for members in alike.values() for group in _by_machine(members)]
 
 
-def _of_one_machine(recordings: Sequence[Recording]) -> list[list[Recording]]:
+def _by_machine(recordings: Sequence[Recording]) -> list[list[Recording]]:
     """The recordings of each machine; those that do not identify theirs are with the first one."""
     machines = Machines(recording.head.machine for recording in recordings)
     groups: dict[int, list[Recording]] = {}
@@ -143,9 +143,9 @@ class Merged:
         if self.two_sided:
             surely, possibly = surely | (highest < -limit_ns), possibly | (lowest < -limit_ns)
         count = self.histogram.count
-        known = int(bool(self.histogram.wide) and (self.maximum_ns or 0.0) > limit_ns)
+        known_exceeding = int(bool(self.histogram.wide) and (self.maximum_ns or 0.0) > limit_ns)
         return (
-            max(int(count[surely].sum()), known) + self.missed_uncharged,
+            max(int(count[surely].sum()), known_exceeding) + self.missed_uncharged,
             int(count[possibly].sum()) + self.missed_uncharged,
         )
 
@@ -167,10 +167,10 @@ def _refuse_mixed(parts: Sequence[Part]) -> None:
     run_key, series_key = run_values(first_run), series_values(first_run, first)
     agreeing = {id(first_run)}
     for other_run, other in parts[1:]:
-        found = None if id(other_run) in agreeing else difference(RUN_KEYS, run_key, run_values(other_run), FOR_MERGING)
-        found = found or difference(SERIES_KEYS, series_key, series_values(other_run, other), FOR_MERGING)
-        if found is not None:
-            raise MixedRuns(f"runs {first_run.run_id} and {other_run.run_id} cannot be merged: {found}")
+        text = None if id(other_run) in agreeing else difference(RUN_KEYS, run_key, run_values(other_run), FOR_MERGING)
+        text = text or difference(SERIES_KEYS, series_key, series_values(other_run, other), FOR_MERGING)
+        if text is not None:
+            raise MixedRuns(f"runs {first_run.run_id} and {other_run.run_id} cannot be merged: {text}")
         agreeing.add(id(other_run))
     if sum(run.totals[series.id].total + run.missed(series.id) for run, series in parts) > MOST_COUNT:
         raise MixedRuns(

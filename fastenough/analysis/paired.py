@@ -42,7 +42,7 @@ LEAST_OF_ORDER = 2
 """Pairs of either order, with fewer of which the influence of the order cannot be estimated."""
 LEAST_BEYOND = 10
 """Values of each run above a quantile, with fewer of which it is left out."""
-AT = 0.999
+TAIL_QUANTILE = 0.999
 """The quantile whose rate of values beyond is compared; a lower one where the runs are too short for it."""
 PERIOD_ERROR = 0.01
 """At most so often runs are said to follow a period where they do not."""
@@ -169,17 +169,19 @@ def student(
     degrees = at_least.size - 2
     width = float(special.stdtrit(degrees, (1 + confidence) / 2))
     (low, low_error), (high, high_error) = (
-        _mean_of_orders(each[with_it_first], each[~with_it_first]) for each in (at_least, at_most)
+        _mean_of_orders(differences[with_it_first], differences[~with_it_first]) for differences in (at_least, at_most)
     )
     sides = [_beyond(low, low_error, degrees), _beyond(-high, high_error, degrees)]
     return low - width * low_error, high + width * high_error, min(1.0, 2 * min(sides))
 
 
-def _mean_of_orders(first: FloatArray, second: FloatArray) -> tuple[float, float]:
+def _mean_of_orders(first_order: FloatArray, second_order: FloatArray) -> tuple[float, float]:
     """The mean of two means, and its standard error from the spread within both."""
-    squares = sum(float(((each - each.mean()) ** 2).sum()) for each in (first, second))
-    variance = squares / (first.size + second.size - 2)
-    return float(first.mean() + second.mean()) / 2, math.sqrt(variance * (1 / first.size + 1 / second.size)) / 2
+    squares = sum(float(((differences - differences.mean()) ** 2).sum()) for differences in (first_order, second_order))
+    variance = squares / (first_order.size + second_order.size - 2)
+    return float(first_order.mean() + second_order.mean()) / 2, math.sqrt(
+        variance * (1 / first_order.size + 1 / second_order.size)
+    ) / 2
 
 
 def _beyond(mean: float, error: float, degrees: int) -> float:
@@ -190,7 +192,7 @@ def _beyond(mean: float, error: float, degrees: int) -> float:
 
 
 @dataclass(frozen=True)
-class _Drawn:
+class _ResampledPair:
     """The values of the runs of one pair."""
 
     pair: Pair
@@ -230,21 +232,21 @@ def _fixed(at_least: FloatArray, at_most: FloatArray, with_it_first: BoolArray, 
 
 
 def _sequential(at_least: FloatArray, at_most: FloatArray, with_it_first: BoolArray, confidence: float) -> Estimate:
-    found = sequential(at_least, at_most, with_it_first, confidence)
-    return Estimate(found.effect, found.lower, found.upper, 1 / max(1.0, found.evidence), found.evidence)
+    result = sequential(at_least, at_most, with_it_first, confidence)
+    return Estimate(result.effect, result.lower, result.upper, 1 / max(1.0, result.evidence), result.evidence)
 
 
-def _shown_by_chance(estimates: Sequence[Estimate], confidence: float) -> list[bool]:
-    return holm([each.chance for each in estimates], 1 - confidence)
+def _significant_by_p_value(estimates: Sequence[Estimate], confidence: float) -> list[bool]:
+    return holm([estimate.chance for estimate in estimates], 1 - confidence)
 
 
-def _shown_by_evidence(estimates: Sequence[Estimate], confidence: float) -> list[bool]:
-    return [each >= evidence_required(confidence) for each in _evidence(estimates)]
+def _significant_by_evidence(estimates: Sequence[Estimate], confidence: float) -> list[bool]:
+    return [evidence >= evidence_required(confidence) for evidence in _evidence(estimates)]
 
 
 def _evidence(estimates: Sequence[Estimate]) -> list[float]:
     """Of each where all are judged together; empty with a fixed number of pairs."""
-    return evidence_together([each.evidence for each in estimates if each.evidence is not None])
+    return evidence_together([estimate.evidence for estimate in estimates if estimate.evidence is not None])
 
 
 def _evidence_on(estimates: Sequence[Estimate], places: Sequence[int]) -> float | None:
@@ -281,8 +283,8 @@ class Method:
     least_of_order: int
 
 
-FIXED = Method(_fixed, _shown_by_chance, limit_between, LEAST_OF_ORDER)
-SEQUENTIAL = Method(_sequential, _shown_by_evidence, limit_of_first_round, 0)
+FIXED = Method(_fixed, _significant_by_p_value, limit_between, LEAST_OF_ORDER)
+SEQUENTIAL = Method(_sequential, _significant_by_evidence, limit_of_first_round, 0)
 
 
 def estimate(figures: FloatArray, with_it_first: BoolArray, confidence: float, method: Method) -> Estimate:
@@ -291,14 +293,14 @@ def estimate(figures: FloatArray, with_it_first: BoolArray, confidence: float, m
     return method.estimate(changed[:, 0] - without[:, 1], changed[:, 1] - without[:, 0], with_it_first, confidence)
 
 
-def effect_at(quantile: float, edges_ns: FloatArray, found: Estimate) -> Effect:
+def effect_at(quantile: float, edges_ns: FloatArray, estimate: Estimate) -> Effect:
     """``edges_ns``: as the figures of :func:`estimate`."""
-    return Effect(quantile, *_means(edges_ns), found.effect, found.lower, found.upper, found.chance)
+    return Effect(quantile, *_means(edges_ns), estimate.effect, estimate.lower, estimate.upper, estimate.chance)
 
 
-def rate_beyond(limit_ns: float, rates: FloatArray, found: Estimate) -> TailRate:
+def rate_beyond(limit_ns: float, rates: FloatArray, estimate: Estimate) -> TailRate:
     """``rates``: as the figures of :func:`estimate`."""
-    return TailRate(limit_ns, *_means(rates), found.effect, found.lower, found.upper, found.chance)
+    return TailRate(limit_ns, *_means(rates), estimate.effect, estimate.lower, estimate.upper, estimate.chance)
 
 
 def _means(figures: FloatArray) -> tuple[float, float]:
@@ -306,7 +308,7 @@ def _means(figures: FloatArray) -> tuple[float, float]:
     return float(without), float(changed)
 
 
-def _edges(pairs: Sequence[_Drawn], quantile: float) -> FloatArray | None:
+def _edges(pairs: Sequence[_ResampledPair], quantile: float) -> FloatArray | None:
     """None where a run has too few values above the quantile."""
     beyond = min(arm.merged.n for pair in pairs for arm in pair.arms) * (1 - quantile)
     if beyond < LEAST_BEYOND - 1e-6:
@@ -315,7 +317,7 @@ def _edges(pairs: Sequence[_Drawn], quantile: float) -> FloatArray | None:
     return None if np.isnan(edges).any() else edges
 
 
-def _rates(pairs: Sequence[_Drawn], limit_ns: float) -> FloatArray:
+def _rates(pairs: Sequence[_ResampledPair], limit_ns: float) -> FloatArray:
     """Of values beyond a limit, pairs x (without, with the change) x (surely, possibly), as buckets leave it open."""
     return np.array(
         [
@@ -333,9 +335,9 @@ def period_of(without: FloatArray, with_it: FloatArray, with_it_first: BoolArray
     values, arm = np.empty(count), np.empty(count)
     values[0::2], values[1::2] = np.where(with_it_first, (with_it, without), (without, with_it))
     arm[0::2], arm[1::2] = with_it_first, ~with_it_first
-    known = np.column_stack([np.ones(count), arm, np.arange(count), np.arange(count) % 2])
-    rest = values - known @ np.linalg.lstsq(known, values, rcond=None)[0]
-    power = np.abs(np.fft.rfft(rest)[1 : (count + 1) // 2]) ** 2
+    regressors = np.column_stack([np.ones(count), arm, np.arange(count), np.arange(count) % 2])
+    residuals = values - regressors @ np.linalg.lstsq(regressors, values, rcond=None)[0]
+    power = np.abs(np.fft.rfft(residuals)[1 : (count + 1) // 2]) ** 2
     if power.size < 2 or power.sum() <= 0:
         return None
     share = float(power.max() / power.sum())
@@ -349,16 +351,16 @@ def period_of(without: FloatArray, with_it: FloatArray, with_it_first: BoolArray
 
 def _period(edges: Sequence[FloatArray], with_it_first: BoolArray) -> float | None:
     """In runs, of the quantile that shows it best; None where none is shown."""
-    found = [one for each in edges if (one := period_of(each[:, 0, 1], each[:, 1, 1], with_it_first))]
-    runs, chance = min(found, key=lambda one: one[1], default=(0.0, 1.0))
-    return runs if chance * len(found) <= PERIOD_ERROR else None
+    periods = [period for values in edges if (period := period_of(values[:, 0, 1], values[:, 1, 1], with_it_first))]
+    runs, chance = min(periods, key=lambda period: period[1], default=(0.0, 1.0))
+    return runs if chance * len(periods) <= PERIOD_ERROR else None
 
 
 def _unsound(pair: Pair, changed: Collection[str]) -> str | None:
     """Why a pair says nothing; what is on trial is not among the settings that must be in effect everywhere, such as
     on an interrupt that cannot be moved."""
     for recording in (pair.without, pair.with_it):
-        settings = tuple(one for one in recording.head.settings if one.name.split(" ")[0] not in changed)
+        settings = tuple(setting for setting in recording.head.settings if setting.name.split(" ")[0] not in changed)
         for finding in findings_of(replace(recording, head=replace(recording.head, settings=settings))):
             if finding.verdict is Verdict.BROKEN:
                 return f"run {recording.run_id}: {finding.text}"
@@ -367,9 +369,9 @@ def _unsound(pair: Pair, changed: Collection[str]) -> str | None:
 
 def sound_pairs(pairs: Sequence[Pair], changed: Collection[str]) -> tuple[list[Pair], tuple[str, ...]]:
     """The pairs that say something, and of the others the reason why they do not."""
-    reasons = [_unsound(each, changed) for each in pairs]
+    reasons = [_unsound(pair, changed) for pair in pairs]
     return (
-        [each for each, reason in zip(pairs, reasons, strict=True) if reason is None],
+        [pair for pair, reason in zip(pairs, reasons, strict=True) if reason is None],
         tuple(f"pair {number}: {reason}" for number, reason in enumerate(reasons, 1) if reason),
     )
 
@@ -400,35 +402,35 @@ def paired(
 
     None where too few pairs are sound.  Raises BadInput where the runs do not hold one kind of latency.
     """
-    sound, left_out = sound_pairs(pairs, changed)
+    sound, exclusions = sound_pairs(pairs, changed)
     if not _enough(sound, method.least_of_order):
         return None
     name = judged_name(sound[0].without)
-    resampled, with_it_first = [_Drawn(pair, name) for pair in sound], orders(sound)
+    resampled, with_it_first = [_ResampledPair(pair, name) for pair in sound], orders(sound)
     edges = {quantile: pair_edges for quantile in QUANTILES if (pair_edges := _edges(resampled, quantile)) is not None}
     estimates = [estimate(pair_edges, with_it_first, confidence, method) for pair_edges in edges.values()]
-    effects = [effect_at(*pair, found) for pair, found in zip(edges.items(), estimates, strict=True)]
-    at = max((quantile for quantile in edges if quantile <= AT), default=None)
+    effects = [effect_at(*pair, estimated) for pair, estimated in zip(edges.items(), estimates, strict=True)]
+    tail_quantile = max((quantile for quantile in edges if quantile <= TAIL_QUANTILE), default=None)
     tail = evidence = None
-    if at is not None:
-        limit_ns = method.limit_ns(edges[at][..., 1])
+    if tail_quantile is not None:
+        limit_ns = method.limit_ns(edges[tail_quantile][..., 1])
         rates = _rates(resampled, limit_ns)
         estimates.append(estimate(rates, with_it_first, confidence, method))
         tail = rate_beyond(limit_ns, rates, estimates[-1])
-        evidence = _evidence_on(estimates, (list(edges).index(at), -1))
-    shown = method.shown(estimates, confidence)
+        evidence = _evidence_on(estimates, (list(edges).index(tail_quantile), -1))
+    significant = method.shown(estimates, confidence)
     before, after = (sum(pair.arms[arm].merged.n for pair in resampled) for arm in (0, 1))
     maxima = [tuple(pair.arms[arm].merged.maximum_ns or 0.0 for pair in resampled) for arm in (0, 1)]
     return Effects(
         name,
         len(sound),
         (before, after),
-        tuple(replace(effect, shown=mark) for effect, mark in zip(effects, shown[: len(effects)], strict=True)),
-        tail and replace(tail, shown=shown[-1]),
+        tuple(replace(effect, shown=mark) for effect, mark in zip(effects, significant[: len(effects)], strict=True)),
+        tail and replace(tail, shown=significant[-1]),
         (maxima[0], maxima[1]),
         confidence,
-        left_out,
+        exclusions,
         all_differences(RUN_KEYS, run_values(sound[0].without), run_values(sound[0].with_it)),
-        None if left_out else _period(list(edges.values()), with_it_first),
+        None if exclusions else _period(list(edges.values()), with_it_first),
         evidence,
     )

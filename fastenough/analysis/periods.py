@@ -83,9 +83,9 @@ def absent_before_the_end(recording: Recording, series: Series, due_ns: float) -
     stall_ns = max(0, int(course.maximum[~before].max(initial=0))) * series.unit_ns
     length_ns = int(timeline.end_mono_ns[-2] - timeline.begin_mono_ns[0]) - stall_ns
     length_ns -= _begins_after_ns(recording, series) + max(0.0, lateness_ns(recording, series))
-    held = int(course.count[before].sum()) + recording.lost(series.id)
-    held += 0 if series.corrected else int(course.missed[before].sum())
-    return length_ns / series.period_ns - held - EDGE_PERIODS
+    accounted_for = int(course.count[before].sum()) + recording.lost(series.id)
+    accounted_for += 0 if series.corrected else int(course.missed[before].sum())
+    return length_ns / series.period_ns - accounted_for - EDGE_PERIODS
 
 
 def acts_not_corrected(recording: Recording, corrected: Series) -> int:
@@ -93,13 +93,13 @@ def acts_not_corrected(recording: Recording, corrected: Series) -> int:
 
     Series are parted from their warm-up one after the other, so that one act may count in the plain one only.
     """
-    held, absent = recording.totals[corrected.id], 0
+    corrected_total, absent = recording.totals[corrected.id], 0
     for series in recording.series:
         if not series.corrected and variant(series) == variant(corrected):
             acts = recording.totals[series.id]
-            k = min(acts.k, held.k)
-            there = dict(_counts(held.folded(k)))
-            absent += sum(max(0, count - there.get(index, 0)) for index, count in _counts(acts.folded(k)))
+            k = min(acts.k, corrected_total.k)
+            counts = dict(_counts(corrected_total.folded(k)))
+            absent += sum(max(0, count - counts.get(index, 0)) for index, count in _counts(acts.folded(k)))
     return max(0, absent - int("warm_up_ns" in recording.head.parameters))
 
 

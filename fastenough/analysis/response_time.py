@@ -56,8 +56,8 @@ class Arrivals:
 
         What is longer than all lengths that were looked at has at most what its parts have.
         """
-        whole, rest = divmod(-(-window_ns // self.stretch_ns) + 1, len(self.most))
-        return whole * self.most[-1] + (self.most[rest - 1] if rest else 0)
+        repetitions, remaining = divmod(-(-window_ns // self.stretch_ns) + 1, len(self.most))
+        return repetitions * self.most[-1] + (self.most[remaining - 1] if remaining else 0)
 
     @property
     def per_ns(self) -> Fraction:
@@ -75,17 +75,17 @@ class Interference:
 
     def within(self, window_ns: int) -> int:
         """What it takes of any window of this length."""
-        return max(one.within(window_ns) for one in self.arrivals) * self.cost_ns
+        return max(arrivals.within(window_ns) for arrivals in self.arrivals) * self.cost_ns
 
     @property
     def most_together(self) -> int:
         """How many may come at one instant."""
-        return max(one.within(1) for one in self.arrivals)
+        return max(arrivals.within(1) for arrivals in self.arrivals)
 
     @property
     def utilisation(self) -> Fraction:
         """In the long run."""
-        return max(one.per_ns for one in self.arrivals) * self.cost_ns
+        return max(arrivals.per_ns for arrivals in self.arrivals) * self.cost_ns
 
 
 @dataclass(frozen=True)
@@ -159,16 +159,16 @@ class _Before:
     def __init__(self, jobs: Sequence[_Demand], interference: Sequence[Interference]) -> None:
         self._demands: tuple[_Demand | Interference, ...] = (*jobs, *interference)
         self._steps = MOST_STEPS
-        self._of_jobs = sum((one.utilisation for one in jobs), Fraction())
-        self.utilisation = self._of_jobs + sum((one.utilisation for one in interference), Fraction())
-        self._early = sum((one.utilisation * one.jitter_ns for one in jobs), Fraction())
+        self._of_jobs = sum((demand.utilisation for demand in jobs), Fraction())
+        self.utilisation = self._of_jobs + sum((demand.utilisation for demand in interference), Fraction())
+        self._early = sum((demand.utilisation * demand.jitter_ns for demand in jobs), Fraction())
 
     def _least_ns(self, work_ns: int) -> int:
         """When it would be done without interference, and if nothing were rounded up to whole jobs: never later than
         it is."""
         free = 1 - self._of_jobs
-        taken = work_ns * self._early.denominator + self._early.numerator
-        return -(-taken * free.denominator // (self._early.denominator * free.numerator))
+        work = work_ns * self._early.denominator + self._early.numerator
+        return -(-work * free.denominator // (self._early.denominator * free.numerator))
 
     def done_ns(self, work_ns: int, late_ns: int) -> int | None:
         """When so much work is done: the least w that is the work and what goes before it in w, looked for from below.
@@ -180,7 +180,7 @@ class _Before:
         window_ns = self._least_ns(work_ns)
         while self._steps > 0:
             self._steps -= 1
-            needed_ns = work_ns + sum(one.within(window_ns) for one in self._demands)
+            needed_ns = work_ns + sum(demand.within(window_ns) for demand in self._demands)
             if needed_ns == window_ns or window_ns > late_ns:
                 return window_ns
             window_ns = needed_ns
@@ -195,64 +195,64 @@ def responses(
     Tasks of equal priority are served in the order of release: a task's peers are taken to go first, which overstates
     its response; without ``peers_first`` to go behind it, and to be who holds what others need, which understates it.
     """
-    return tuple(_one_by_one(tasks, terms, peers_first))
+    return tuple(_responses(tasks, terms, peers_first))
 
 
-def _one_by_one(tasks: Sequence[PeriodicTask], terms: Terms, peers_first: bool) -> Iterator[ResponseTime]:
-    for at, task in enumerate(tasks):
+def _responses(tasks: Sequence[PeriodicTask], terms: Terms, peers_first: bool) -> Iterator[ResponseTime]:
+    for number, task in enumerate(tasks):
         first = [
             other
             for place, other in enumerate(tasks)
-            if place != at and (other.priority > task.priority or (peers_first and other.priority == task.priority))
+            if place != number and (other.priority > task.priority or (peers_first and other.priority == task.priority))
         ]
         yield _behind(task, first, terms) if peers_first else _response(task, first, terms, task.blocking_ns)
 
 
 def schedulable(tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS) -> bool:
     """Whether every task is shown to keep its deadline."""
-    return all(response.kept is DeadlineResult.YES for response in _one_by_one(tasks, terms, True))
+    return all(response.kept is DeadlineResult.YES for response in _responses(tasks, terms, True))
 
 
 def _demand(task: PeriodicTask, terms: Terms) -> _Demand:
     return _Demand(task.period_ns, task.compute_ns + terms.dispatch_ns, task.jitter_ns + terms.release_ns)
 
 
-def _held_ns(task: PeriodicTask, first: Sequence[PeriodicTask]) -> int:
+def _blocking_ns(task: PeriodicTask, first: Sequence[PeriodicTask]) -> int:
     """For how long tasks of lower priority may keep it waiting: once for what it needs itself, and once for what each
     of those that go first needs, since whoever holds that inherits their priority, and goes before this task too."""
     return task.blocking_ns + sum(other.blocking_ns for other in first)
 
 
 def _behind(task: PeriodicTask, first: Sequence[PeriodicTask], terms: Terms) -> ResponseTime:
-    return _response(task, first, terms, _held_ns(task, first))
+    return _response(task, first, terms, _blocking_ns(task, first))
 
 
-def _response(task: PeriodicTask, first: Sequence[PeriodicTask], terms: Terms, held_ns: int) -> ResponseTime:
-    own = _demand(task, terms)
+def _response(task: PeriodicTask, first: Sequence[PeriodicTask], terms: Terms, blocking_ns: int) -> ResponseTime:
+    demand = _demand(task, terms)
     before = _Before([_demand(other, terms) for other in first], terms.interference)
-    if before.utilisation + own.utilisation > 1:
+    if before.utilisation + demand.utilisation > 1:
         return ResponseTime(task, DeadlineResult.NO, None)
     longest_ns = 0
     for job in range(MOST_STEPS):
         done_ns = before.done_ns(
-            held_ns + (job + 1) * own.cost_ns, task.deadline_ns + job * task.period_ns - own.jitter_ns
+            blocking_ns + (job + 1) * demand.cost_ns, task.deadline_ns + job * task.period_ns - demand.jitter_ns
         )
         if done_ns is None:
             break
-        longest_ns = max(longest_ns, own.jitter_ns + done_ns - job * task.period_ns)
+        longest_ns = max(longest_ns, demand.jitter_ns + done_ns - job * task.period_ns)
         if longest_ns > task.deadline_ns:
             return ResponseTime(task, DeadlineResult.NO, longest_ns)
-        if done_ns + own.jitter_ns <= (job + 1) * task.period_ns:
+        if done_ns + demand.jitter_ns <= (job + 1) * task.period_ns:
             return ResponseTime(task, DeadlineResult.YES, longest_ns)
     return ResponseTime(task, DeadlineResult.UNSETTLED, None)
 
 
 def margin(tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS) -> Margin:
     """By bisection: a set that bears more bears less."""
-    most = SHARES * max(1, min(task.deadline_ns // task.compute_ns for task in tasks) + 1)
-    share = _most(most, lambda share: schedulable([_scaled(task, share) for task in tasks], terms))
+    greatest = SHARES * max(1, min(task.deadline_ns // task.compute_ns for task in tasks) + 1)
+    share = _greatest(greatest, lambda share: schedulable([_scaled(task, share) for task in tasks], terms))
     longest_ns = max(task.deadline_ns for task in tasks)
-    added_ns = _most(
+    added_ns = _greatest(
         longest_ns, lambda added_ns: schedulable(tasks, replace(terms, release_ns=terms.release_ns + added_ns))
     )
     return Margin(max(0, share) / SHARES, added_ns if added_ns >= 0 else None)
@@ -262,9 +262,9 @@ def _scaled(task: PeriodicTask, share: int) -> PeriodicTask:
     return replace(task, compute_ns=-(-task.compute_ns * share // SHARES))
 
 
-def _most(most: int, holds: Callable[[int], bool]) -> int:
-    """The greatest number up to ``most`` that holds, where what holds for one holds for each below; -1: not even 0."""
-    low, high = -1, most + 1
+def _greatest(limit: int, holds: Callable[[int], bool]) -> int:
+    """The greatest number up to ``limit`` that holds, where what holds for one holds for each below; -1: not even 0."""
+    low, high = -1, limit + 1
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(middle) else (low, middle)
@@ -278,19 +278,20 @@ def with_priorities(tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS) -> t
     task that meets its deadline below all others gets the lowest priority.  If there is none, the task with the latest
     deadline gets it, and the set is not schedulable.
     """
-    priority_of: dict[int, int] = {}
+    priorities: dict[int, int] = {}
     waiting = list(range(len(tasks)))
     while waiting:
-        behind = sorted(waiting, key=lambda at: tasks[at].deadline_ns - tasks[at].jitter_ns, reverse=True)
+        behind = sorted(waiting, key=lambda place: tasks[place].deadline_ns - tasks[place].jitter_ns, reverse=True)
         fitting = (
-            at
-            for at in behind
-            if _behind(tasks[at], [tasks[other] for other in waiting if other != at], terms).kept is DeadlineResult.YES
+            place
+            for place in behind
+            if _behind(tasks[place], [tasks[other] for other in waiting if other != place], terms).kept
+            is DeadlineResult.YES
         )
         lowest = next(fitting, behind[0])
-        priority_of[lowest] = len(priority_of) + 1
+        priorities[lowest] = len(priorities) + 1
         waiting.remove(lowest)
-    return tuple(replace(task, priority=priority_of[at]) for at, task in enumerate(tasks))
+    return tuple(replace(task, priority=priorities[place]) for place, task in enumerate(tasks))
 
 
 def never_schedulable(tasks: Sequence[PeriodicTask], *, chosen: bool = False) -> tuple[str, ...]:

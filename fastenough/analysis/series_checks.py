@@ -70,13 +70,13 @@ def series_as_measured(recording: Recording) -> Iterator[CheckFinding]:
 
 def _hidden(recording: Recording, series: Series, judged: list[Series]) -> str | None:
     """Why a series that is not judged should be; None if it need not be."""
-    known = LATENCIES.get(recording.head.probe)
-    if known is None or series in judged or _explains(recording, series, judged):
+    latencies = LATENCIES.get(recording.head.probe)
+    if latencies is None or series in judged or _explains(recording, series, judged):
         return None
-    what = f"refused: {series.refused}" if series.refused is not None else f"for {series.role}"
-    if series.name not in known:
-        return f"the probe {recording.head.probe} does not record {_name(series)}, declared as {what}"
-    return f"{_name(series)} is a latency of the probe {recording.head.probe}, but declared as {what}"
+    role = f"refused: {series.refused}" if series.refused is not None else f"for {series.role}"
+    if series.name not in latencies:
+        return f"the probe {recording.head.probe} does not record {_name(series)}, declared as {role}"
+    return f"{_name(series)} is a latency of the probe {recording.head.probe}, but declared as {role}"
 
 
 def _explains(recording: Recording, series: Series, judged: list[Series]) -> bool:
@@ -86,17 +86,17 @@ def _explains(recording: Recording, series: Series, judged: list[Series]) -> boo
     if series.corrected or series.refused is not None:
         return False
     mine = variant(series)
-    plain = Counter(variant(one) for one in recording.series if not one.corrected)
-    return plain[mine] == sum(one.corrected and variant(one) == mine for one in judged)
+    plain = Counter(variant(other) for other in recording.series if not other.corrected)
+    return plain[mine] == sum(other.corrected and variant(other) == mine for other in judged)
 
 
 def _cpus_judged(recording: Recording, judged: list[Series]) -> Iterator[CheckFinding]:
     measured = {series.cpu for series in recording.series if recording.totals[series.id].total}
-    without = sorted(cpu for cpu in measured - {series.cpu for series in judged} if cpu is not None)
-    if without and None not in {series.cpu for series in judged}:
+    unjudged = sorted(cpu for cpu in measured - {series.cpu for series in judged} if cpu is not None)
+    if unjudged and None not in {series.cpu for series in judged}:
         yield CheckFinding(
             Verdict.INCONCLUSIVE,
-            f"{words.cpus(without)}: values were recorded, but no limit applies to their series",
+            f"{words.cpus(unjudged)}: values were recorded, but no limit applies to their series",
             "measure a latency on each of these CPUs",
         )
 

@@ -54,12 +54,12 @@ def wakeups(samples: Mapping[str, Samples]) -> Wakeups:
     Raises KeyError if a station has no samples.
     """
     firsts = {name: np.unique(samples[name].due_ns, return_index=True) for name in STATIONS}
-    due_ns = reduce(np.intersect1d, (found for found, _ in firsts.values()))
+    due_ns = reduce(np.intersect1d, (due_of_station for due_of_station, _ in firsts.values()))
     return Wakeups(
         due_ns,
         {
-            name: samples[name].latency_ns[first[np.searchsorted(found, due_ns)]]
-            for name, (found, first) in firsts.items()
+            name: samples[name].latency_ns[first[np.searchsorted(due_of_station, due_ns)]]
+            for name, (due_of_station, first) in firsts.items()
         },
     )
 
@@ -106,15 +106,15 @@ class StationResult:
         return self.found + self.unseen < self.injected
 
 
-def undisturbed(seen: Wakeups, injected: Sequence[Injection], before_ns: int, after_ns: int) -> Wakeups:
+def undisturbed(recorded: Wakeups, injected: Sequence[Injection], before_ns: int, after_ns: int) -> Wakeups:
     """Wake-ups due outside the time from ``before_ns`` before an injection to ``after_ns`` after its end."""
     if not injected:
-        return seen
-    at = sorted(injected, key=lambda one: one.due_mono_ns)
-    begins = np.array([one.due_mono_ns - before_ns for one in at])
-    ends = np.array([one.due_mono_ns + one.injected_ns + after_ns for one in at])
-    within = np.searchsorted(begins, seen.due_ns, side="right") - 1
-    return seen.only((within < 0) | (seen.due_ns > ends[np.maximum(within, 0)]))
+        return recorded
+    ordered = sorted(injected, key=lambda injection: injection.due_mono_ns)
+    begins = np.array([injection.due_mono_ns - before_ns for injection in ordered])
+    ends = np.array([injection.due_mono_ns + injection.injected_ns + after_ns for injection in ordered])
+    within = np.searchsorted(begins, recorded.due_ns, side="right") - 1
+    return recorded.only((within < 0) | (recorded.due_ns > ends[np.maximum(within, 0)]))
 
 
 def station_medians(quiet: Wakeups) -> dict[str, int | None]:
@@ -140,8 +140,10 @@ class StationWitness:
         ``late``: number of injections that were too late, by size.
         """
         return [
-            self._placed(asked_ns, [one for one in injected if one.asked_ns == asked_ns], late.get(asked_ns, 0))
-            for asked_ns in sorted({one.asked_ns for one in injected} | set(late))
+            self._placed(
+                asked_ns, [injection for injection in injected if injection.asked_ns == asked_ns], late.get(asked_ns, 0)
+            )
+            for asked_ns in sorted({injection.asked_ns for injection in injected} | set(late))
         ]
 
     def _placed(self, asked_ns: int, group: Sequence[Injection], late: int) -> StationResult:
@@ -168,9 +170,9 @@ class StationWitness:
             culprits=tuple(named.most_common()),
         )
 
-    def _elsewhere(self, one: Injection, place: int) -> bool:
+    def _elsewhere(self, injection: Injection, place: int) -> bool:
         return any(
-            values[place] - (self.usual_ns[name] or 0) >= _OTHERS_SHARE * one.injected_ns
+            values[place] - (self.usual_ns[name] or 0) >= _OTHERS_SHARE * injection.injected_ns
             for name, values in self.seen.by_station.items()
             if name != self.station
         )
@@ -221,17 +223,17 @@ class StationAgreement:
         return not self.remainder_ns or self.remainder_ns[0] >= 0
 
 
-def station_agreement(task: Samples, seen: Wakeups, counted: Mapping[str, int | None]) -> StationAgreement:
+def station_agreement(task: Samples, recorded: Wakeups, counted: Mapping[str, int | None]) -> StationAgreement:
     """Join the samples of a task with the wake-ups that the monitor recorded on its CPU."""
-    joined = np.isin(task.due_ns, seen.due_ns)
+    joined = np.isin(task.due_ns, recorded.due_ns)
     passed = task.due_ns[1:] <= task.due_ns[:-1] + task.latency_ns[:-1]
     awake = int(np.count_nonzero(passed & ~joined[1:]))
-    _, ours, theirs = np.intersect1d(task.due_ns, seen.due_ns, return_indices=True)
-    remainder = task.latency_ns[ours] - seen.sum_ns[theirs]
+    _, task_places, wakeup_places = np.intersect1d(task.due_ns, recorded.due_ns, return_indices=True)
+    remainder = task.latency_ns[task_places] - recorded.sum_ns[wakeup_places]
     quantiles = np.quantile(remainder, REMAINDER_QUANTILES, method="nearest") if remainder.size else ()
     return StationAgreement(
         len(task.due_ns) + task.lost,
-        len(ours),
+        len(task_places),
         awake,
         tuple(int(value) for value in quantiles),
         tuple((reason, count) for reason, count in counted.items() if count),

@@ -25,7 +25,7 @@ class StationTail:
     station: str
     longest_in: int
     share: float
-    blamed: tuple[tuple[str, int], ...]
+    blamed_tasks: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ def worst_wakeups(recordings: Iterable[Recording]) -> list[Wakeup]:
     return sorted(recorded, key=lambda wakeup: -wakeup.delay_ns)
 
 
-def tail_of(ordered: Sequence[Wakeup], most: int = WORST) -> StationTail | None:
+def tail_of(ordered: Sequence[Wakeup], limit: int = WORST) -> StationTail | None:
     """Tail of these wake-ups, worst first, whose stations are known; None without any."""
-    worst = [wakeup for wakeup in ordered if wakeup.longest][:most]
+    worst = [wakeup for wakeup in ordered if wakeup.longest][:limit]
     spent: Counter[str] = Counter()
     for wakeup in worst:
         spent.update(wakeup.parts)
@@ -63,13 +63,13 @@ def tail_of(ordered: Sequence[Wakeup], most: int = WORST) -> StationTail | None:
     )
 
 
-def blamed(recorded: Iterable[Wakeup]) -> list[BlamedTask]:
+def blamed_tasks(recorded: Iterable[Wakeup]) -> list[BlamedTask]:
     """The blamed tasks, greatest delay first."""
-    by_who: dict[tuple[str, str], list[Wakeup]] = {}
+    by_cause: dict[tuple[str, str], list[Wakeup]] = {}
     for wakeup in recorded:
-        by_who.setdefault((wakeup.cause, wakeup.longest), []).append(wakeup)
+        by_cause.setdefault((wakeup.cause, wakeup.longest), []).append(wakeup)
     rows = [
-        BlamedTask(who, station, len(each), max(each, key=lambda wakeup: wakeup.delay_ns))
-        for (who, station), each in by_who.items()
+        BlamedTask(cause, station, len(of_cause), max(of_cause, key=lambda wakeup: wakeup.delay_ns))
+        for (cause, station), of_cause in by_cause.items()
     ]
     return sorted(rows, key=lambda row: -row.worst.delay_ns)

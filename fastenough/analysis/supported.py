@@ -35,15 +35,15 @@ def _hardest(values: Merged, miss_rate: float, confidence: float) -> int | None:
     """
 
     def exceeds(limit_ns: int) -> bool:
-        seen = disturbances(values, limit_ns)
-        return seen.enough and not rate_is_within(
-            seen.n,
-            seen.possibly,
-            seen.size,
-            seen.longer_run,
+        found = disturbances(values, limit_ns)
+        return found.enough and not rate_is_within(
+            found.n,
+            found.possibly,
+            found.size,
+            found.longer_run,
             allowed=miss_rate,
             confidence=confidence,
-            error=seen.size_error,
+            error=found.size_error,
         )
 
     limits = _limits(values, miss_rate)
@@ -53,8 +53,8 @@ def _hardest(values: Merged, miss_rate: float, confidence: float) -> int | None:
         low, high = (middle + 1, high) if exceeds(limits[middle]) else (low, middle)
     if low == len(limits):
         return None
-    shown = evidence_per_cpu(values, Requirement(limits[low], miss_rate, confidence), confidence)
-    return limits[low] if all(one.within for one in shown) else None
+    evidence = evidence_per_cpu(values, Requirement(limits[low], miss_rate, confidence), confidence)
+    return limits[low] if all(cpu.within for cpu in evidence) else None
 
 
 def _supported(merged: Sequence[Merged], miss_rate: float, confidence: float) -> Supported | None:
@@ -74,17 +74,17 @@ def _supported(merged: Sequence[Merged], miss_rate: float, confidence: float) ->
 def all_supported(merged: Sequence[Merged], confidence: float) -> tuple[Supported, ...]:
     """Of runs of one key, per miss rate for which there are samples enough."""
     filled = [values for values in merged if values.n]
-    found = (_supported(filled, miss_rate, confidence) for miss_rate in SUPPORTED_MISS_RATES)
-    return tuple(supported for supported in found if supported is not None)
+    supported_or_none = (_supported(filled, miss_rate, confidence) for miss_rate in SUPPORTED_MISS_RATES)
+    return tuple(supported for supported in supported_or_none if supported is not None)
 
 
 def overall_supported(judgments: Sequence[Judgment]) -> tuple[Supported, ...]:
     """Per miss rate, what every load supports: the longest of their limits."""
     overall = []
     for miss_rate in SUPPORTED_MISS_RATES:
-        found = [s for judgment in judgments for s in judgment.supported if s.miss_rate == miss_rate]
-        if judgments and len(found) == len(judgments):
-            weakest = min(found, key=lambda s: s.bound.n)
-            longest = max(found, key=lambda s: s.limit_ns)
+        of_rate = [s for judgment in judgments for s in judgment.supported if s.miss_rate == miss_rate]
+        if judgments and len(of_rate) == len(judgments):
+            weakest = min(of_rate, key=lambda s: s.bound.n)
+            longest = max(of_rate, key=lambda s: s.limit_ns)
             overall.append(Supported(miss_rate, longest.limit_ns, longest.confidence, weakest.bound))
     return tuple(overall)

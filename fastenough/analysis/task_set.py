@@ -38,7 +38,7 @@ LEAST_GAP_NS = 1_000
 MOST_STRETCHES = 256
 """The densest window is looked for up to so many intervals long; of longer ones their parts are added."""
 SCHEDULABLE = "schedulable with the measured terms"
-NOT_SHOWN = "not shown to be schedulable with the measured terms"
+NOT_DEMONSTRATED = "not shown to be schedulable with the measured terms"
 NEVER = "not schedulable on any machine"
 
 
@@ -58,7 +58,7 @@ class TaskSet:
         return (
             self.tasks
             if not self.cpus
-            else tuple(task for task, where in zip(self.tasks, self.cpus, strict=True) if where == cpu)
+            else tuple(task for task, task_cpu in zip(self.tasks, self.cpus, strict=True) if task_cpu == cpu)
         )
 
     @property
@@ -92,7 +92,7 @@ class CpuSchedulability:
 
     @property
     def schedulable(self) -> bool:
-        return all(one.kept is DeadlineResult.YES for one in self.responses)
+        return all(response.kept is DeadlineResult.YES for response in self.responses)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class TaskAnswer:
     @property
     def tightest(self) -> CpuSchedulability | None:
         """The CPU that bears least."""
-        return min(self.cpus, key=lambda one: (one.margin.factor, one.margin.added_ns or -1), default=None)
+        return min(self.cpus, key=lambda cpu: (cpu.margin.factor, cpu.margin.added_ns or -1), default=None)
 
 
 def impossible(task_set: TaskSet) -> tuple[str, ...]:
@@ -120,16 +120,19 @@ def answer_of(task_set: TaskSet, recordings: Sequence[Recording]) -> TaskAnswer:
     measured = measured_of(recordings)
     cpus_needed = sorted(set(task_set.cpus)) or sorted(measured)
     missing = [
-        f"{words.cpus([cpu])}: no {what} was measured"
+        f"{words.cpus([cpu])}: no {act} was measured"
         for cpu in cpus_needed
-        for what, held in (("wake-up", cpu in measured), ("busy loop", cpu in measured and measured[cpu].spun_ns > 0))
-        if not held
+        for act, is_measured in (
+            ("wake-up", cpu in measured),
+            ("busy loop", cpu in measured and measured[cpu].spun_ns > 0),
+        )
+        if not is_measured
     ]
     cpus = tuple(_on_cpu(task_set, measured[cpu]) for cpu in cpus_needed if cpu in measured)
-    shown = bool(cpus) and not missing and all(one.schedulable for one in cpus)
+    demonstrated = bool(cpus) and not missing and all(cpu.schedulable for cpu in cpus)
     return TaskAnswer(
         task_set,
-        SCHEDULABLE if shown else NOT_SHOWN,
+        SCHEDULABLE if demonstrated else NOT_DEMONSTRATED,
         cpus,
         tuple(missing) if cpus_needed else ("no wake-up was measured",),
     )
@@ -147,31 +150,35 @@ def _on_cpu(task_set: TaskSet, measured: CpuMeasurement) -> CpuSchedulability:
 
 def measured_of(recordings: Sequence[Recording]) -> Mapping[int, CpuMeasurement]:
     """What was seen of each CPU, over all loads; the worst of each term."""
-    usable = [one for one in recordings if one.damage is None and one.outcome is not Outcome.NOT_APPLICABLE]
+    usable = [
+        recording
+        for recording in recordings
+        if recording.damage is None and recording.outcome is not Outcome.NOT_APPLICABLE
+    ]
     wakeups: dict[int, list[Histogram]] = {}
     gaps: dict[int, list[_Gaps]] = {}
     for recording in usable:
         for series in recording.series:
-            held = recording.totals.get(series.id)
-            if series.cpu is None or series.refused is not None or held is None or not held.total:
+            total = recording.totals.get(series.id)
+            if series.cpu is None or series.refused is not None or total is None or not total.total:
                 continue
             if series.name == WAKEUP:
-                wakeups.setdefault(series.cpu, []).append(held)
+                wakeups.setdefault(series.cpu, []).append(total)
             elif series.name == GAP:
-                gaps.setdefault(series.cpu, []).append(_Gaps.of(recording, series, held))
-    return {cpu: _measured(cpu, parts, gaps.get(cpu, [])) for cpu, parts in sorted(wakeups.items())}
+                gaps.setdefault(series.cpu, []).append(_Gaps.of(recording, series, total))
+    return {cpu: _measured(cpu, histograms, gaps.get(cpu, [])) for cpu, histograms in sorted(wakeups.items())}
 
 
 def _measured(cpu: int, wakeups: Sequence[Histogram], gaps: Sequence[_Gaps]) -> CpuMeasurement:
-    late_ns = max(0, *(part.maximum or 0 for part in wakeups))
-    usual_ns = max(0, *(part.value_at_rank((part.total + 1) // 2) for part in wakeups))
-    interference = _worst([one for part in gaps for one in part.interference])
+    late_ns = max(0, *(gap.maximum or 0 for gap in wakeups))
+    usual_ns = max(0, *(gap.value_at_rank((gap.total + 1) // 2) for gap in wakeups))
+    interference = _longest_by_size([one for gap in gaps for one in gap.interference])
     return CpuMeasurement(
         cpu,
-        sum(part.total for part in wakeups),
+        sum(gap.total for gap in wakeups),
         usual_ns,
         late_ns,
-        sum(part.spun_ns for part in gaps),
+        sum(gap.spun_ns for gap in gaps),
         Terms(late_ns, usual_ns, interference),
     )
 
@@ -184,12 +191,12 @@ class _Gaps:
     interference: tuple[Interference, ...]
 
     @classmethod
-    def of(cls, recording: Recording, series: Series, held: Histogram) -> _Gaps:
+    def of(cls, recording: Recording, series: Series, total: Histogram) -> _Gaps:
         floor_ns = int(recording.head.parameters.get("floor_ns", 0))
-        spun_ns = max(1, held.sum + held.total * floor_ns)
+        spun_ns = max(1, total.sum + total.total * floor_ns)
         share = min(1.0, spun_ns / max(1, recording.duration_ns))
         longest = {
-            size: int(value) for value in held.highest().tolist() if value >= LEAST_GAP_NS for size in (_size(value),)
+            size: int(value) for value in total.highest().tolist() if value >= LEAST_GAP_NS for size in (_size(value),)
         }
         return cls(
             spun_ns,
@@ -210,17 +217,17 @@ def _arrivals(recording: Recording, series: Series, size: int, share: float) -> 
     timeline = recording.timeline
     course = timeline.courses[series.id]
     sizes = np.array([_size(int(value)) for value in bucket_lowest(course.index, course.k)], dtype=np.int64)
-    of_size = np.where(sizes == size, course.bucket_count, 0)
-    running = np.concatenate(([0], np.cumsum(of_size)))
+    counts_of_size = np.where(sizes == size, course.bucket_count, 0)
+    running = np.concatenate(([0], np.cumsum(counts_of_size)))
     counts = np.zeros(timeline.begin_mono_ns.size, np.int64)
     counts[course.at] = running[course.offsets[1:]] - running[course.offsets[:-1]]
     lengths = timeline.end_mono_ns - timeline.begin_mono_ns
     if not counts.any():
         return Arrivals(max(1, int(share * recording.duration_ns)), (max(1, recording.totals[series.id].total),))
-    return Arrivals(max(1, int(share * np.min(lengths[_whole(lengths)]))), most_in_stretches(counts))
+    return Arrivals(max(1, int(share * np.min(lengths[_full_length(lengths)]))), most_in_stretches(counts))
 
 
-def _whole(lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _full_length(lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
     """The intervals that are no rest of one: what a short one counts is taken to have come in a whole one."""
     return np.asarray(lengths >= 0.9 * np.median(lengths))
 
@@ -233,14 +240,14 @@ def most_in_stretches(counts: NDArray[np.int64]) -> tuple[int, ...]:
     )
 
 
-def _worst(found: Sequence[Interference]) -> tuple[Interference, ...]:
+def _longest_by_size(interference: Sequence[Interference]) -> tuple[Interference, ...]:
     """Of each size the longest, and the arrivals under each load; the longest first."""
     by_size: dict[str, Interference] = {}
-    for one in found:
-        other = by_size.get(one.name, Interference(one.name, 0, ()))
-        by_size[one.name] = Interference(one.name, max(one.cost_ns, other.cost_ns), other.arrivals + one.arrivals)
-    longest_first = sorted(by_size.values(), key=lambda one: one.cost_ns, reverse=True)
-    return tuple(replace(one, name=f"up to {words.latency(one.cost_ns)}") for one in longest_first)
+    for item in interference:
+        other = by_size.get(item.name, Interference(item.name, 0, ()))
+        by_size[item.name] = Interference(item.name, max(item.cost_ns, other.cost_ns), other.arrivals + item.arrivals)
+    longest_first = sorted(by_size.values(), key=lambda item: item.cost_ns, reverse=True)
+    return tuple(replace(item, name=f"up to {words.latency(item.cost_ns)}") for item in longest_first)
 
 
 # --- the verdict
@@ -249,7 +256,7 @@ def _worst(found: Sequence[Interference]) -> tuple[Interference, ...]:
 def judged_with(assessment: Assessment, answer: TaskAnswer) -> Assessment:
     """The assessment of an application: FAIL and BROKEN stand as the single observations show them, else
     INCONCLUSIVE with the answer of the analysis; never PASS."""
-    judgments = tuple(replace(one, verdict=_no_pass(one.verdict)) for one in assessment.judgments)
+    judgments = tuple(replace(judgment, verdict=_no_pass(judgment.verdict)) for judgment in assessment.judgments)
     if assessment.verdict in (Verdict.FAIL, Verdict.BROKEN):
         return replace(assessment, judgments=judgments, cautions=(*assessment.cautions, *_cautions(answer)))
     return replace(
@@ -269,21 +276,21 @@ def _no_pass(verdict: Verdict) -> Verdict:
 
 
 def _headline(answer: TaskAnswer) -> str:
-    word, least = answer.word[0].upper() + answer.word[1:], answer.tightest
-    if answer.word != SCHEDULABLE or least is None or least.margin.added_ns is None:
-        return word
-    factor = math.floor(least.margin.factor * 100) / 100
+    phrase, tightest = answer.word[0].upper() + answer.word[1:], answer.tightest
+    if answer.word != SCHEDULABLE or tightest is None or tightest.margin.added_ns is None:
+        return phrase
+    factor = math.floor(tightest.margin.factor * 100) / 100
     return (
-        f"{word}: all compute times could be {factor:.2f} times as long, or every wake-up "
-        f"{words.microseconds_down(least.margin.added_ns)} µs later"
+        f"{phrase}: all compute times could be {factor:.2f} times as long, or every wake-up "
+        f"{words.microseconds_down(tightest.margin.added_ns)} µs later"
     )
 
 
 def _reasons(answer: TaskAnswer) -> list[str]:
     late = [
-        f"{words.cpus([one.measured.cpu])}: {_missed(response)}"
-        for one in answer.cpus
-        for response in one.responses
+        f"{words.cpus([cpu.measured.cpu])}: {_missed(response)}"
+        for cpu in answer.cpus
+        for response in cpu.responses
         if response.kept is not DeadlineResult.YES
     ]
     return [
@@ -305,7 +312,7 @@ def _missed(response: ResponseTime) -> str:
 
 
 def _settle(answer: TaskAnswer) -> tuple[str, ...]:
-    least = answer.tightest
+    tightest = answer.tightest
     if answer.word == SCHEDULABLE:
         return (
             "measure longer, under the load of the application; then measure the application itself: "
@@ -313,9 +320,9 @@ def _settle(answer: TaskAnswer) -> tuple[str, ...]:
         )
     if answer.missing:
         return ("measure the CPUs of the tasks with the probes timer and spin",)
-    if least is not None and 0 < least.margin.factor < 1:
+    if tightest is not None and 0 < tightest.margin.factor < 1:
         return (
-            f"on {words.cpus([least.measured.cpu])} compute times of {least.margin.factor:.2f} of those given "
+            f"on {words.cpus([tightest.measured.cpu])} compute times of {tightest.margin.factor:.2f} of those given "
             "would do; or make the longest terms shorter",
         )
     return ("shorten the longest terms: shorter compute times do not suffice",)

@@ -90,25 +90,27 @@ class Trace:
         """The slice of the task that ran there at that time, None where it is not known."""
         return next(
             (
-                one
-                for one in reversed(self.slices)
-                if one.kind is TraceKind.TASK and one.cpu == cpu and one.begin_ns <= at_ns <= one.end_ns
+                part
+                for part in reversed(self.slices)
+                if part.kind is TraceKind.TASK and part.cpu == cpu and part.begin_ns <= at_ns <= part.end_ns
             ),
             None,
         )
 
     def waking(self, pid: int, before_ns: int) -> Waking | None:
         """When a task was made runnable last."""
-        return next((one for one in reversed(self.wakings) if one.task.pid == pid and one.at_ns <= before_ns), None)
+        return next(
+            (waking for waking in reversed(self.wakings) if waking.task.pid == pid and waking.at_ns <= before_ns), None
+        )
 
     def within(self, begin_ns: int, end_ns: int) -> list[Slice]:
         """What lies between, cut there, in order of time."""
         cut = [
-            replace(one, begin_ns=max(one.begin_ns, begin_ns), end_ns=min(one.end_ns, end_ns))
-            for one in self.slices
-            if one.begin_ns < end_ns and one.end_ns > begin_ns
+            replace(part, begin_ns=max(part.begin_ns, begin_ns), end_ns=min(part.end_ns, end_ns))
+            for part in self.slices
+            if part.begin_ns < end_ns and part.end_ns > begin_ns
         ]
-        return sorted(cut, key=lambda one: (one.begin_ns, one.kind))
+        return sorted(cut, key=lambda part: (part.begin_ns, part.kind))
 
 
 @dataclass(frozen=True)
@@ -128,27 +130,31 @@ def shares(trace: Trace, cpu: int, begin_ns: int, end_ns: int) -> list[Share]:
     An interrupt's time is its own and not the task's that it interrupted; likewise a soft-IRQ's, while who runs it is
     not itself off the CPU.
     """
-    slices = [one for one in trace.slices if one.cpu == cpu and one.begin_ns < end_ns and one.end_ns > begin_ns]
+    slices = [part for part in trace.slices if part.cpu == cpu and part.begin_ns < end_ns and part.end_ns > begin_ns]
     edges = sorted(
-        {begin_ns, end_ns, *(edge for one in slices for edge in (one.begin_ns, one.end_ns) if begin_ns < edge < end_ns)}
+        {
+            begin_ns,
+            end_ns,
+            *(edge for part in slices for edge in (part.begin_ns, part.end_ns) if begin_ns < edge < end_ns),
+        }
     )
-    taken: dict[tuple[TraceKind | None, str], int] = {}
+    time_ns: dict[tuple[TraceKind | None, str], int] = {}
     times: dict[tuple[TraceKind | None, str], set[int]] = {}
     for begin, end in pairwise(edges):
-        one = _on_top(slices, begin, end)
-        who = (None, "not known") if one is None else (one.kind, one.name)
-        taken[who] = taken.get(who, 0) + end - begin
-        times.setdefault(who, set()).add(begin if one is None else one.begin_ns)
-    found = [Share(*who, ns, len(times[who])) for who, ns in taken.items()]
-    return sorted(found, key=lambda share: -share.ns)
+        part = _on_top(slices, begin, end)
+        user = (None, "not known") if part is None else (part.kind, part.name)
+        time_ns[user] = time_ns.get(user, 0) + end - begin
+        times.setdefault(user, set()).add(begin if part is None else part.begin_ns)
+    user_shares = [Share(*user, ns, len(times[user])) for user, ns in time_ns.items()]
+    return sorted(user_shares, key=lambda share: -share.ns)
 
 
 def _on_top(slices: Iterable[Slice], begin_ns: int, end_ns: int) -> Slice | None:
-    at = [one for one in slices if one.begin_ns <= begin_ns and one.end_ns >= end_ns]
-    ran = {one.task.pid for one in at if one.kind is TraceKind.TASK}
+    covering = [part for part in slices if part.begin_ns <= begin_ns and part.end_ns >= end_ns]
+    ran = {part.task.pid for part in covering if part.kind is TraceKind.TASK}
     return max(
-        (one for one in at if one.kind is not TraceKind.SOFTIRQ or not ran or one.task.pid in ran),
-        key=lambda one: (one.kind is not TraceKind.TASK, one.begin_ns, one.kind),
+        (part for part in covering if part.kind is not TraceKind.SOFTIRQ or not ran or part.task.pid in ran),
+        key=lambda part: (part.kind is not TraceKind.TASK, part.begin_ns, part.kind),
         default=None,
     )
 
@@ -165,8 +171,8 @@ def _named(pattern: str) -> Callable[[str], str]:
     compiled = re.compile(pattern)
 
     def name(fields: str) -> str:
-        found = compiled.search(fields)
-        return fields if found is None else " ".join(found.groups())
+        match = compiled.search(fields)
+        return fields if match is None else " ".join(match.groups())
 
     return name
 
@@ -219,13 +225,13 @@ class _Reading:
 
     def _end(self, cpu: int, kind: TraceKind, at_ns: int, event: str) -> None:
         """What began before the trace did is of a name that is not known."""
-        begun = self.open_slices.get((cpu, kind))
-        one = (
-            begun.pop()
-            if begun
+        open_slices = self.open_slices.get((cpu, kind))
+        part = (
+            open_slices.pop()
+            if open_slices
             else Slice(kind, cpu, self.known_ns[cpu], at_ns, event.removesuffix("_exit"), self.now[cpu].task)
         )
-        self.slices.append(replace(one, end_ns=at_ns))
+        self.slices.append(replace(part, end_ns=at_ns))
 
     def _switch(self, cpu: int, at_ns: int, switch: re.Match[str]) -> None:
         """The task before is named anew: its priority was not known where the trace began with it."""
@@ -237,22 +243,22 @@ class _Reading:
 
     def trace(self) -> Trace:
         """What has not ended goes on to the end."""
-        begun = [*self.now.values(), *(one for open_ones in self.open_slices.values() for one in open_ones)]
-        slices = [*self.slices, *(replace(one, end_ns=self.end_ns) for one in begun)]
+        begun = [*self.now.values(), *(part for parts in self.open_slices.values() for part in parts)]
+        slices = [*self.slices, *(replace(part, end_ns=self.end_ns) for part in begun)]
         return Trace(
-            tuple(sorted(slices, key=lambda one: (one.begin_ns, one.kind))),
+            tuple(sorted(slices, key=lambda part: (part.begin_ns, part.kind))),
             tuple(self.wakings),
             {cpu: self.known_ns[cpu] for cpu in self.now},
             self.end_ns,
         )
 
 
-def _ns(found: re.Match[str]) -> int:
-    return int(found["s"]) * 1_000_000_000 + int(found["us"]) * 1000
+def _ns(match: re.Match[str]) -> int:
+    return int(match["s"]) * 1_000_000_000 + int(match["us"]) * 1000
 
 
-def _task(found: re.Match[str]) -> TracedTask:
-    return TracedTask(found["comm"], int(found["pid"]), int(found["prio"]))
+def _task(match: re.Match[str]) -> TracedTask:
+    return TracedTask(match["comm"], int(match["pid"]), int(match["prio"]))
 
 
 def _task_slice(cpu: int, begin_ns: int, task: TracedTask) -> Slice:
@@ -272,6 +278,6 @@ def read_trace(content: bytes, until_ns: int = 0) -> Trace:
                 cpu = int(reach["cpu"])
             else:
                 reading.known_ns[cpu] = _ns(reach)
-        elif found := _LINE.match(line):
-            reading.line(found)
+        elif match := _LINE.match(line):
+            reading.line(match)
     return reading.trace()

@@ -113,9 +113,11 @@ def budget_of(values: Merged) -> UncertaintyBudget:
 def budgets_of(recordings: Iterable[Recording]) -> tuple[UncertaintyBudget, ...]:
     """The budgets of all judged kinds of series; those of the monitor and of runs without values have none."""
     measured = [
-        one
-        for one in recordings
-        if one.outcome is not Outcome.NOT_APPLICABLE and one.damage is None and not is_monitor(one.head)
+        recording
+        for recording in recordings
+        if recording.outcome is not Outcome.NOT_APPLICABLE
+        and recording.damage is None
+        and not is_monitor(recording.head)
     ]
     return tuple(
         budget
@@ -155,19 +157,19 @@ def _ways(parts: Iterable[Part], unit_ns: float) -> list[MeasuredBy]:
 
 def _bounds(ways: Sequence[MeasuredBy], printed: Printed) -> list[ErrorBound]:
     """The bounds that hold for values measured in any of these ways, one for each source."""
-    found: dict[str, list[ErrorBound]] = {}
+    by_source: dict[str, list[ErrorBound]] = {}
     for source in SOURCES:
         for by in ways:
             for bound in source(by, printed):
-                found.setdefault(bound.source, []).append(bound.symmetric() if by.two_sided else bound)
-    return [_joined(bounds, everywhere=len(bounds) == len(ways)) for bounds in found.values()]
+                by_source.setdefault(bound.source, []).append(bound.symmetric() if by.two_sided else bound)
+    return [_joined(bounds, everywhere=len(bounds) == len(ways)) for bounds in by_source.values()]
 
 
 def _joined(bounds: Sequence[ErrorBound], *, everywhere: bool) -> ErrorBound:
     joined = bounds[0]
     for bound in bounds[1:]:
         joined = joined.joined(bound)
-    return joined if everywhere else joined.or_none()
+    return joined if everywhere else joined.with_zero()
 
 
 def _contribution(bound: ErrorBound) -> Contribution:
@@ -246,9 +248,9 @@ def near_limit(values: Sequence[Merged], requirement: Requirement) -> tuple[int,
     count, above_ns, below_ns = 0, 0.0, 0.0
     for merged in values:
         at_limit = Printed(MAXIMUM, float(requirement.limit_ns), float(requirement.limit_ns))
-        shown = _combined(at_limit, _bounds(_ways(merged.parts, merged.unit_ns), at_limit))
-        above = max(0.0, shown.upper_ns - requirement.limit_ns)
-        below = max(0.0, requirement.limit_ns - shown.lower_ns)
+        uncertainty = _combined(at_limit, _bounds(_ways(merged.parts, merged.unit_ns), at_limit))
+        above = max(0.0, uncertainty.upper_ns - requirement.limit_ns)
+        below = max(0.0, requirement.limit_ns - uncertainty.lower_ns)
         possibly = merged.exceeded(requirement.limit_ns - above)[1]
         surely = merged.exceeded(requirement.limit_ns + below)[0]
         count, above_ns, below_ns = count + possibly - surely, max(above_ns, above), max(below_ns, below)

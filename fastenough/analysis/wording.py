@@ -47,51 +47,50 @@ class NearLimit:
     below_ns: float
 
 
-def _confidence(shown: CpuEvidence) -> str:
-    return f"{words.percent(shown.confidence)} confidence"
+def _confidence(evidence: CpuEvidence) -> str:
+    return f"{words.percent(evidence.confidence)} confidence"
 
 
-def statement(shown: CpuEvidence) -> str:
+def statement(evidence: CpuEvidence) -> str:
     """The rate of disturbances: "at most 1 disturbance above 150 us per 3.3 h (95 % confidence)"."""
-    limit, seen = words.exact_time(shown.requirement.limit_ns), shown.seen
-    if not seen.n:
+    limit, disturbances = words.exact_time(evidence.requirement.limit_ns), evidence.seen
+    if not disturbances.n:
         return "no activation was measured"
-    if not seen.time_ns:
-        counted = words.counted(seen.most, "disturbance") if seen.most else "no disturbance"
-        return f"{counted} above {limit} in {words.counted(seen.n, 'activation')}, measured time not stated"
-    counted = (
-        ""
-        if not seen.most
-        else f"{words.counted(seen.most, 'disturbance')} in {words.duration(seen.time_ns)}{_in_clusters(shown)}: "
-    )
-    if not seen.clusters.supported:
+    if not disturbances.time_ns:
+        counted = words.counted(disturbances.most, "disturbance") if disturbances.most else "no disturbance"
+        return f"{counted} above {limit} in {words.counted(disturbances.n, 'activation')}, measured time not stated"
+    counted = ""
+    if disturbances.most:
+        counted = f"{words.counted(disturbances.most, 'disturbance')} in {words.duration(disturbances.time_ns)}"
+        counted += f"{_in_clusters(evidence)}: "
+    if not disturbances.clusters.supported:
         return f"{counted}too few clusters to bound their rate"
-    if seen.long_memory:
+    if disturbances.long_memory:
         return f"{counted}their rate varies too slowly to be bounded"
-    event = "cluster of disturbances" if seen.clusters.scale else "disturbance"
-    return f"{counted}at most 1 {event} above {limit} per {words.at_least(shown.every_ns)} ({_confidence(shown)})"
+    event = "cluster of disturbances" if disturbances.clusters.scale else "disturbance"
+    return f"{counted}at most 1 {event} above {limit} per {words.at_least(evidence.every_ns)} ({_confidence(evidence)})"
 
 
-def _in_clusters(shown: CpuEvidence) -> str:
+def _in_clusters(evidence: CpuEvidence) -> str:
     """Suffix where disturbances depend on each other: the number of clusters, and their scale."""
-    seen = shown.seen
+    disturbances = evidence.seen
     return (
         ""
-        if not seen.clusters.scale
+        if not disturbances.clusters.scale
         else (
-            f", in {words.counted(seen.clusters.most, 'cluster')} (disturbances up to "
-            f"{words.duration(words.round_up(seen.scale_ns))} apart depend on each other)"
+            f", in {words.counted(disturbances.clusters.most, 'cluster')} (disturbances up to "
+            f"{words.duration(words.round_up(disturbances.scale_ns))} apart depend on each other)"
         )
     )
 
 
-def rate_text(shown: CpuEvidence) -> str:
+def rate_text(evidence: CpuEvidence) -> str:
     """The bound on the rate per activation, and the number of independent disturbances it rests on."""
-    seen = shown.seen
+    disturbances = evidence.seen
     return (
-        f"{words.number(seen.possibly)} of {words.counted(seen.n, 'activation')} exceeded "
-        f"{words.exact_time(shown.requirement.limit_ns)}, in bursts that count as {int(seen.independent):,} "
-        f"independent disturbances: at most {words.rate_at_most(shown.upper or 1.0)} ({_confidence(shown)})"
+        f"{words.number(disturbances.possibly)} of {words.counted(disturbances.n, 'activation')} exceeded "
+        f"{words.exact_time(evidence.requirement.limit_ns)}, in bursts that count as {int(disturbances.independent):,} "
+        f"independent disturbances: at most {words.rate_at_most(evidence.upper or 1.0)} ({_confidence(evidence)})"
     )
 
 
@@ -177,15 +176,15 @@ def _per_requirement(
 
 def _met(probe: str, requirement: Requirement, judgments: Sequence[Judgment]) -> str:
     limit = words.exact_time(requirement.limit_ns)
-    sure = words.percent(
-        min((one.confidence for group in judgments for one in group.shown), default=requirement.confidence)
+    confidence = words.percent(
+        min((result.confidence for group in judgments for result in group.shown), default=requirement.confidence)
     )
     if requirement.miss_rate == 0:
         return (
             f"none of {_activations(sum(judgment.n for judgment in judgments), probe)} above {limit}, at most "
-            f"1 disturbance per {words.duration(requirement.return_time_ns)} ({sure} confidence)"
+            f"1 disturbance per {words.duration(requirement.return_time_ns)} ({confidence} confidence)"
         )
-    return f"at most {_misses(requirement)} above {limit} ({sure} confidence)"
+    return f"at most {_misses(requirement)} above {limit} ({confidence} confidence)"
 
 
 def _misses(requirement: Requirement) -> str:
@@ -251,7 +250,12 @@ def _statement(verdict: Verdict, judgments: Sequence[Judgment], failures: Sequen
 def _declared_bursts(judgments: Sequence[Judgment]) -> list[int]:
     """The longest bursts declared, not measured, without which something here would not have passed."""
     return sorted(
-        {one.declared_burst for judgment in judgments for one in judgment.shown if one.declared_burst is not None}
+        {
+            result.declared_burst
+            for judgment in judgments
+            for result in judgment.shown
+            if result.declared_burst is not None
+        }
     )
 
 
@@ -267,13 +271,15 @@ def declared(judgments: Sequence[Judgment], verdict: Verdict) -> Iterator[str]:
     """The caveat that a PASS rests on a declared longest burst, and the longest that was measured."""
     bursts = _declared_bursts(judgments)
     if bursts and verdict is Verdict.PASS:
-        seen = max(one.longest for judgment in judgments for one in judgment.shown if one.declared_burst is not None)
+        longest = max(
+            result.longest for judgment in judgments for result in judgment.shown if result.declared_burst is not None
+        )
         yield (
             "This PASS rests on a declaration: no disturbance delays more than "
             f"{words.counted(bursts[-1], 'activation')}, including activations seconds apart that have one cause. "
             + (
-                f"The longest disturbance delayed {seen:,}; fewer than ten disturbances do not test the declaration"
-                if seen
+                f"The longest disturbance delayed {longest:,}; fewer than ten disturbances do not test the declaration"
+                if longest
                 else "No activation exceeded the limit, so these runs do not test the declaration"
             )
         )
@@ -302,9 +308,9 @@ def _labelled(judgments: Sequence[Judgment]) -> list[tuple[str, Judgment]]:
 def _telling_parameters(judgment: Judgment, judgments: Sequence[Judgment]) -> list[str]:
     alike = [other.parameters for other in judgments if other.probe == judgment.probe]
     return [
-        said
-        for name, said in judgment.parameters.items()
-        if all(name in one for one in alike) and any(one[name] != said for one in alike)
+        text
+        for name, text in judgment.parameters.items()
+        if all(name in parameters for parameters in alike) and any(parameters[name] != text for parameters in alike)
     ]
 
 
@@ -313,21 +319,21 @@ def _label(judgment: Judgment, setup: Sequence[str]) -> str:
     return load if judgment.probe == _USUAL_PROBE else f"{judgment.probe} ({load})"
 
 
-def _seen_reason(label: str, judgment: Judgment, missing: str) -> str:
+def _measured_reason(label: str, judgment: Judgment, missing: str) -> str:
     """Of runs without a requirement; ``missing``: suffix that names the CPUs that were not measured."""
     return f"{label}: {words.counted(judgment.n, 'activation')}, maximum {words.latency(judgment.maximum_ns)}{missing}"
 
 
 def _pass_reason(label: str, judgment: Judgment, missing: str) -> str:
     """n and bound of the CPU with the weakest bound."""
-    weakest = max(judgment.shown, key=lambda one: (one.upper or 0.0, -one.every_ns), default=None)
+    weakest = max(judgment.shown, key=lambda result: (result.upper or 0.0, -result.every_ns), default=None)
     if weakest is None:
         return f"{label}: no series was judged"
     several = len(judgment.shown) > 1
     scope = f"on each CPU{' measured' if judgment.not_measured else ''}, " if several else ""
-    rests = f"; relies on the declared longest burst of {burst:,}" if (burst := weakest.declared_burst) else ""
+    declaration = f"; relies on the declared longest burst of {burst:,}" if (burst := weakest.declared_burst) else ""
     return (
-        f"{label}: {scope}{weakest.text}{rests}; maximum {words.latency(judgment.maximum_ns)} in "
+        f"{label}: {scope}{weakest.text}{declaration}; maximum {words.latency(judgment.maximum_ns)} in "
         f"{words.counted(weakest.n, 'activation')}{' each' if several else ''}{missing}"
     )
 
@@ -351,8 +357,8 @@ def _idle_text(judgments: Sequence[Judgment], measured: Sequence[Recording]) -> 
     if {judgment.load for judgment in judgments} != {"none"}:
         return ""
     averages = [str((recording.head.profile or {}).get("load_average") or "").split(" ")[0] for recording in measured]
-    known = [float(text) for text in averages if _NUMBER.fullmatch(text)]
-    return "; no load was applied" + (f" (load average {max(known):g} before)" if known else "")
+    averages_known = [float(text) for text in averages if _NUMBER.fullmatch(text)]
+    return "; no load was applied" + (f" (load average {max(averages_known):g} before)" if averages_known else "")
 
 
 _NUMBER = re.compile(r"\d{1,6}(\.\d{1,3})?")
@@ -385,18 +391,18 @@ _MOST_LABELS = 6
 """Number of labels that a sentence lists.  Beyond it they are counted, or the others are listed."""
 
 
-def _grouped_by_text(texts: Sequence[tuple[str, str]], known: Sequence[str]) -> tuple[str, ...]:
-    """Each text once, with the labels of the runs that it is about; ``known``: the labels of all runs."""
+def _grouped_by_text(texts: Sequence[tuple[str, str]], all_labels: Sequence[str]) -> tuple[str, ...]:
+    """Each text once, with the labels of the runs that it is about; ``all_labels``: the labels of all runs."""
     by_text: dict[str, list[str]] = {}
     for label, text in texts:
         labels = by_text.setdefault(text, [])
         if label not in labels:
             labels.append(label)
-    return tuple(f"{_of(labels, known)}: {text}" for text, labels in by_text.items())
+    return tuple(f"{_subject(labels, all_labels)}: {text}" for text, labels in by_text.items())
 
 
-def _of(labels: Sequence[str], known: Sequence[str]) -> str:
-    others = [label for label in dict.fromkeys(known) if label not in labels]
+def _subject(labels: Sequence[str], all_labels: Sequence[str]) -> str:
+    others = [label for label in dict.fromkeys(all_labels) if label not in labels]
     if len(labels) <= _MOST_LABELS:
         return _listed(labels)
     if len(others) > _MOST_LABELS:
@@ -429,13 +435,17 @@ def reasons(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
         for label, judgment in labelled
         if judgment.verdict is Verdict.PASS
     )
-    seen = tuple(
-        _seen_reason(label, judgment, missing[id(judgment)])
+    measured = tuple(
+        _measured_reason(label, judgment, missing[id(judgment)])
         for label, judgment in labelled
         if judgment.verdict is Verdict.NO_LIMIT
     )
-    known = [label for label, _ in labelled]
-    return _grouped_by_text(ordered, known) + passed + (seen if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else ())
+    all_labels = [label for label, _ in labelled]
+    return (
+        _grouped_by_text(ordered, all_labels)
+        + passed
+        + (measured if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else ())
+    )
 
 
 def settle(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
@@ -503,33 +513,34 @@ def uncertain(near: Sequence[NearLimit], verdict: Verdict) -> Iterator[str]:
     """The caveat that values lie within the measurement uncertainty of the limit."""
     if verdict is Verdict.BROKEN:
         return
-    for one in near:
-        if one.count:
+    for values in near:
+        if values.count:
             yield (
-                f"{words.counted(one.count, 'value')} within the measurement uncertainty of the limit "
-                f"{words.exact_time(one.requirement.limit_ns)}: true latencies there are up to "
-                f"{words.round_up(one.below_ns):,} ns lower or {words.round_up(one.above_ns):,} ns higher than printed"
+                f"{words.counted(values.count, 'value')} within the measurement uncertainty of the limit "
+                f"{words.exact_time(values.requirement.limit_ns)}: true latencies there are up to "
+                f"{words.round_up(values.below_ns):,} ns lower or {words.round_up(values.above_ns):,} ns higher "
+                "than printed"
             )
 
 
-def longer_ones(judgments: Sequence[Judgment], verdict: Verdict) -> Iterator[str]:
+def longer_disturbances(judgments: Sequence[Judgment], verdict: Verdict) -> Iterator[str]:
     """The caveat that a rate applies only to disturbances no longer than those measured, or than declared."""
     rates = [
-        one
+        result
         for judgment in judgments
-        for one in judgment.shown
-        if one.upper is not None
+        for result in judgment.shown
+        if result.upper is not None
         and judgment.requirement is not None
-        and (judgment.requirement.longest_burst or 0) < one.longest_run
+        and (judgment.requirement.longest_burst or 0) < result.longest_run
     ]
     if rates and verdict is Verdict.PASS:
-        weakest = min(rates, key=lambda one: one.n)
+        weakest = min(rates, key=lambda result: result.n)
         every = words.number(int(words.round_down(weakest.n / sequential.unseen_upper(weakest.confidence))))
-        sure = words.percent(weakest.confidence)
+        confidence = words.percent(weakest.confidence)
         yield (
             "The rate applies to disturbances no longer than those measured. A longer one, which delays more "
-            f"activations in a row, may still begin at 1 in {every} activations ({sure} confidence). If the system's "
-            "design bounds the length of a disturbance, declare it before measuring (--longest-burst)"
+            f"activations in a row, may still begin at 1 in {every} activations ({confidence} confidence). If the "
+            "system's design bounds the length of a disturbance, declare it before measuring (--longest-burst)"
         )
 
 
@@ -558,12 +569,12 @@ def _not_applicable(runs: Sequence[Recording], unfit: Mapping[str, str]) -> Iter
     """Each reason once."""
     for reason in dict.fromkeys(unfit[run.run_id] for run in runs):
         named = [_planned(run, runs) for run in runs if unfit[run.run_id] == reason]
-        what = (
+        runs_text = (
             "; ".join(named)
             if len(named) <= _MOST_UNFIT
             else f"{named[0]} and {words.counted(len(named) - 1, 'more run')}"
         )
-        yield f"{what} {'was' if len(named) == 1 else 'were'} not applicable here: {reason}"
+        yield f"{runs_text} {'was' if len(named) == 1 else 'were'} not applicable here: {reason}"
 
 
 def gaps(

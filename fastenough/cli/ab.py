@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from fastenough.analysis import words
-from fastenough.analysis.compare_wording import GREATER, OPEN, SMALLER, finding, shown_at
+from fastenough.analysis.compare_wording import GREATER, OPEN, SMALLER, finding, significant_quantiles
 from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.paired import (
     LEAST_PAIRS,
@@ -72,7 +72,7 @@ def conclusion(effects: Effects, change: str) -> str:
 
 
 def _of_quantiles(effects: Effects) -> str:
-    significant = shown_at(effects.effects)
+    significant = significant_quantiles(effects.effects)
     if significant is None:
         return ""
     phrase, tail = significant

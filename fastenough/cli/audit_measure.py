@@ -10,7 +10,7 @@ from pathlib import Path
 from fastenough import words
 from fastenough.analysis.change_effects import ChangeEffect
 from fastenough.analysis.compare_wording import finding
-from fastenough.analysis.paired import AT, ROUND
+from fastenough.analysis.paired import ROUND, TAIL_QUANTILE
 from fastenough.audit import changeable_now
 from fastenough.audit.emit.lines import Remark
 from fastenough.board import AS_BOOTED, open_board
@@ -222,8 +222,8 @@ def print_measured(measured: AuditTrials) -> None:
             if trials:
                 print_table(f"\n{title}", _COLUMNS, [_row(trial) for trial in trials], texts=2)
         say(
-            f'"at": {words.percent(AT)}, or a lower quantile if the runs are too short; the interval is the wider of '
-            "the interval of the pairs (Student's t) and of a block bootstrap over time"
+            f'"at": {words.percent(TAIL_QUANTILE)}, or a lower quantile if the runs are too short; the interval is the '
+            "wider of the interval of the pairs (Student's t) and of a block bootstrap over time"
         )
         say('"above the limit": rate of values above the middle between the median runs without and with the change')
         say('"smaller" and "greater" are significant for all changes and loads together (Holm)')

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from fastenough.analysis.compare_wording import said_of
+from fastenough.analysis.compare_wording import comparison_text
 from fastenough.analysis.excluded_runs import Selection, selection_note
 from fastenough.analysis.gate import LimitResult, subject_of
 from fastenough.analysis.instructions import MaximaComparison, PathComparison
@@ -35,7 +35,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 def conclusion(checked: CheckResult, selection: Selection) -> str:
     """Differences of the runs from the baseline, in one sentence; it states a selection by --only-these."""
     phrases = [
-        f"{subject_of(pair.runs[0])}: {said_of(comparison, 'new')}"
+        f"{subject_of(pair.runs[0])}: {comparison_text(comparison, 'new')}"
         for pair in checked.pairs
         for comparison in pair.comparisons
     ]

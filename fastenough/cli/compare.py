@@ -14,9 +14,9 @@ from fastenough.analysis.compare_wording import (
     cautions,
     conclusion,
     finding,
-    how_judged,
     interval,
     judged_names,
+    significance_note,
 )
 from fastenough.analysis.differences import other_facts
 from fastenough.analysis.instructions import (
@@ -104,7 +104,7 @@ def _print(recordings: Sequence[Recording], comparisons: Sequence[Comparison]) -
             _print_quantiles(comparison, ORDINALS[[other.run_id for other in others].index(comparison.second_id)])
         _print_maxima(same)
     print()
-    say(how_judged(comparisons[0].together, comparisons[0].confidence))
+    say(significance_note(comparisons[0].together, comparisons[0].confidence))
 
 
 def _print_of_deterministic_boards(

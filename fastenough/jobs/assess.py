@@ -10,14 +10,14 @@ from pathlib import Path
 from fastenough import report
 from fastenough.analysis import Assessment, judge
 from fastenough.analysis.excluded_runs import (
-    Asked,
     ExcludedRuns,
+    RequiredOfRun,
     Selection,
-    asked_by,
     fails_together,
+    find_excluded,
     judged_without,
-    left_out,
     meets_together,
+    requirements_of_runs,
 )
 from fastenough.analysis.merged import load_name
 from fastenough.analysis.task_set import TaskAnswer, TaskSet, answer_of, judged_with
@@ -159,8 +159,8 @@ def excluded_by(
     """
     if not assessment.requirements:
         return [], True
-    questions = asked_by(judged, assessment)
-    others = left_out(questions, runs_alike(judged, store))
+    questions = requirements_of_runs(judged, assessment)
+    others = find_excluded(questions, runs_alike(judged, store))
     excluded = [*deleted_alike(questions, store), *others]
     show = {Verdict.PASS: meets_together, Verdict.FAIL: fails_together}.get(assessment.verdict)
     refused = assessment.verdict is Verdict.PASS and selection is Selection.CHOSEN
@@ -169,7 +169,7 @@ def excluded_by(
     return excluded, show(judged, [store.load(run.run_id) for run in others], assessment)
 
 
-def deleted_alike(questions: Sequence[Asked], store: Store, since_ns: int = -1) -> list[ExcludedRuns]:
+def deleted_alike(questions: Sequence[RequiredOfRun], store: Store, since_ns: int = -1) -> list[ExcludedRuns]:
     """Runs that somebody deleted from the store and whose maximum is above the limit of a question, newest first.
 
     Their parameters and settings are gone with their recordings: board, configuration, probe, implementation and load

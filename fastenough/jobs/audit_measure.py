@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fastenough import report
 from fastenough.analysis import judge
-from fastenough.analysis.change_effects import ChangeEffect, best_of, effect_of, judge_effects
+from fastenough.analysis.change_effects import ChangeEffect, effect_of, helpful_changes, judge_effects
 from fastenough.analysis.paired import LEAST_OF_ORDER
 from fastenough.campaign import Plan
 from fastenough.jobs.ab import AbRuns, AbTest
@@ -79,7 +79,7 @@ def measure(
     once_more = [replace(trial, again=True) for trial in planned if _known_as(trial) in significant]
     repeated, more, signal = _run_trials(once_more, store, make)
     again = judge_effects(repeated)
-    best = best_of(again)
+    best = helpful_changes(again)
     settings = {name: value for name, value in best.items() if name in changes}
     if signal or len(settings) < 2:
         return AuditTrials(first, refused + more, again, best, (), signal)

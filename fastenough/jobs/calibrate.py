@@ -10,7 +10,13 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from fastenough.analysis.injections import InjectionResult, found_by_due, found_by_edges, found_by_interval, in_order
+from fastenough.analysis.injections import (
+    InjectionResult,
+    in_order,
+    match_by_due_time,
+    match_by_edges,
+    match_by_interval,
+)
 from fastenough.board import Board, Booted
 from fastenough.gauge.calibration import usable_tick_ps
 from fastenough.gauge.ports import find_port
@@ -119,7 +125,7 @@ def timer_finds(booted: Booted, plan: InjectionPlan, injector: Injector) -> Witn
     with in_user_space(booted, act) as delayed:
         injected, late = injector.inject(delayed.head.begin.mono_ns)
         delayed.interrupt()
-    rows = found_by_due(injected, late, delayed.recording(), "wakeup", plan.period_ns)
+    rows = match_by_due_time(injected, late, delayed.recording(), "wakeup", plan.period_ns)
     return WitnessResult(injector.name, SELF_MEASURED, tuple(rows))
 
 
@@ -134,7 +140,7 @@ def handler_finds(booted: Booted, settings: Settings, plan: InjectionPlan) -> Wi
     return WitnessResult(
         injector.name,
         "timer handler in the kernel, self-measured",
-        tuple(found_by_interval(injected, late, handler.recording(), 0)),
+        tuple(match_by_interval(injected, late, handler.recording(), 0)),
     )
 
 
@@ -177,7 +183,7 @@ def gauge_finds(
             gauge.stop()
             task.interrupt()
     edges_ns = falling_edges(frames, period_ticks, tick_ps)
-    return WitnessResult(injector.name, witness, tuple(found_by_edges(injected, late, edges_ns, plan.lead_ns)))
+    return WitnessResult(injector.name, witness, tuple(match_by_edges(injected, late, edges_ns, plan.lead_ns)))
 
 
 @contextmanager

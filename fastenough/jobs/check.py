@@ -10,7 +10,13 @@ from pathlib import Path
 
 from fastenough.analysis import judge, words
 from fastenough.analysis.compare import Comparison, comparison_of, judged_together, sides_of
-from fastenough.analysis.excluded_runs import Asked, ExcludedRuns, Selection, asked_by, left_out
+from fastenough.analysis.excluded_runs import (
+    ExcludedRuns,
+    RequiredOfRun,
+    Selection,
+    find_excluded,
+    requirements_of_runs,
+)
 from fastenough.analysis.gate import (
     BaselinePair,
     Budget,
@@ -19,13 +25,13 @@ from fastenough.analysis.gate import (
     Growth,
     Limit,
     LimitResult,
-    asked_of_growth,
     beside,
     departures,
-    held_budgets,
-    held_growth,
-    held_requirement,
-    held_without,
+    growth_requirements,
+    judge_budgets,
+    judge_growth,
+    requirement_result,
+    result_without,
     subject_of,
 )
 from fastenough.analysis.gate_nights import NightsQuestion, held_over_nights, nights_questions
@@ -132,7 +138,9 @@ class _Chosen:
     read: Read
     change: SinceChange | None
 
-    def others(self, judged: Sequence[Recording], questions: Sequence[Asked], since_ns: int = -1) -> list[ExcludedRuns]:
+    def others(
+        self, judged: Sequence[Recording], questions: Sequence[RequiredOfRun], since_ns: int = -1
+    ) -> list[ExcludedRuns]:
         """Other runs of the store with the key of these that began later than ``since_ns`` (wall clock).
 
         None for the runs of a campaign: each night of a CI is judged by itself.
@@ -145,7 +153,7 @@ class _Chosen:
             for run in runs_alike(judged, self.store, self.read)
             if run.run_id not in taken and run.head.begin.wall_ns > since_ns
         )
-        return [*deleted_alike(questions, self.store, since_ns), *left_out(questions, alike)]
+        return [*deleted_alike(questions, self.store, since_ns), *find_excluded(questions, alike)]
 
 
 def _by_itself(
@@ -162,9 +170,9 @@ def _by_itself(
     by_id = {recording.run_id: recording for recording in mine}
     for judgment in assessment.judgments:
         group = [by_id[run] for run in judgment.run_ids]
-        others = chosen.others(group, asked_by(group, assessment))
+        others = chosen.others(group, requirements_of_runs(group, assessment))
         yield (
-            held_without(held_requirement(limit, judgment, group, assessment.reasons), others, chosen.selection),
+            result_without(requirement_result(limit, judgment, group, assessment.reasons), others, chosen.selection),
             others,
         )
 
@@ -214,7 +222,7 @@ def _growth_results(limits: Sequence[Limit], pairs: Sequence[BaselinePair], chos
     for number in range(most):
         held = [
             replace(result, limit=of[id(result.limit)])
-            for result in held_growth(stricter, [window[min(number, len(window) - 1)] for window in windows])
+            for result in judge_growth(stricter, [window[min(number, len(window) - 1)] for window in windows])
         ]
         decided = (
             held
@@ -253,9 +261,9 @@ def _growth_without(
     """A result of a limit on growth with the runs since the baseline that it does not rest on."""
     pair = next(pair for pair in pairs if pair.runs[0].run_id == held.run_ids[0])
     since_ns = max(run.head.begin.wall_ns for run in pair.baseline)
-    excluded = chosen.others(pair.runs, asked_of_growth(pair, growth), since_ns)
+    excluded = chosen.others(pair.runs, growth_requirements(pair, growth), since_ns)
     others = [run for run in excluded if run.run_id not in held.run_ids]
-    return held_without(held, others, chosen.selection), others
+    return result_without(held, others, chosen.selection), others
 
 
 def _nights_results(
@@ -265,14 +273,14 @@ def _nights_results(
     rest on; a deleted run is one of these, also for a campaign."""
     nights = nights_since(questions, chosen.store, change)
     for question, data in zip(questions, nights.data, strict=True):
-        held, questions_of_pair = held_over_nights(question, data), asked_of_growth(question.pair, question.growth)
+        held, questions_of_pair = held_over_nights(question, data), growth_requirements(question.pair, question.growth)
         excluded = (
             deleted_alike(questions_of_pair, chosen.store, nights.since_ns)
             if chosen.selection is Selection.CAMPAIGN
             else chosen.others(question.pair.runs, questions_of_pair, nights.since_ns)
         )
         others = [run for run in excluded if run.run_id not in held.run_ids]
-        yield held_without(held, others, chosen.selection), others
+        yield result_without(held, others, chosen.selection), others
 
 
 def _growth_results_by_key(
@@ -296,7 +304,7 @@ def _results_by_key(
 ) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
     """The result of each limit for each key, with the excluded runs of that key."""
     yield from _growth_results_by_key(limits, pairs, chosen)
-    for held in held_budgets(limits, pairs):
+    for held in judge_budgets(limits, pairs):
         yield held, []
     for limit in limits:
         if isinstance(limit.asked, Requirement):

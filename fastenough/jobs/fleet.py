@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fastenough.analysis import fleet_wording
 from fastenough.analysis.board_types import RunKind, boards_of, loads_of, type_text
 from fastenough.analysis.distinct import distinct
-from fastenough.analysis.excluded_runs import Asked, ExcludedRuns, excluded_run
+from fastenough.analysis.excluded_runs import ExcludedRuns, RequiredOfRun, excluded_run
 from fastenough.analysis.fleet import SHARE, FleetEvidence, fleet_evidence
 from fastenough.analysis.merged import load_name
 from fastenough.jobs.assess import OnStep, no_progress, read_runs
@@ -208,6 +208,6 @@ def _take_only(runs: FleetRuns, ids: set[str], required: Requirement) -> None:
     named = [run for run in runs.pooled if run.run_id in ids]
     others = [run for run in runs.pooled if run.run_id not in ids]
     runs.excluded_boards = [board.name for board in boards_of(runs.pooled) if not ids & set(board.run_ids)]
-    results = (excluded_run(run, Asked(run, required)) for run in others)
+    results = (excluded_run(run, RequiredOfRun(run, required)) for run in others)
     runs.excluded += [run for run in results if run is not None]
     runs.pooled = named

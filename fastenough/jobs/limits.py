@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastenough.analysis.gate import ENVIRONMENT, Allowed, Budget, Growth, Limit
+from fastenough.analysis.gate import ENVIRONMENT, AllowedDepartures, Budget, Growth, Limit
 from fastenough.analysis.instructions import FIGURES
 from fastenough.campaign.toml import Table, read_toml
 from fastenough.model import RETURN_TIME_NS, BadInput, Requirement
@@ -30,7 +30,7 @@ class Limits:
     """The limits of a file in order, and the departures from the baseline that it allows."""
 
     limits: tuple[Limit, ...] = ()
-    allowed: Allowed = field(default_factory=Allowed)
+    allowed: AllowedDepartures = field(default_factory=AllowedDepartures)
 
     @property
     def has_growth(self) -> bool:
@@ -51,8 +51,8 @@ def read_limits(path: Path) -> Limits:
     return Limits(tuple(_limit(path, number, entry) for number, entry in enumerate(entries, 1)), allowed)
 
 
-def _allowed(table: Table) -> Allowed:
-    allowed = Allowed(table.words("differs", (), ENVIRONMENT), table.words("missing", ()))
+def _allowed(table: Table) -> AllowedDepartures:
+    allowed = AllowedDepartures(table.words("differs", (), ENVIRONMENT), table.words("missing", ()))
     table.finish(ALLOW_KEYS)
     return allowed
 

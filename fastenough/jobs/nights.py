@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from fastenough import words
 from fastenough.analysis.checks import findings_of
 from fastenough.analysis.differences import differing_keys, run_values
-from fastenough.analysis.gate import BaselinePair, against_a_pass, is_same_question
+from fastenough.analysis.gate import BaselinePair, is_same_act, most_severe_finding
 from fastenough.analysis.gate_nights import NightsData, NightsQuestion, exceedances_of
 from fastenough.analysis.keys import Key
 from fastenough.analysis.merged import judged_series, load_name
@@ -84,7 +84,7 @@ def _runs_before(
     alike = store.runs(brief=True, board=head.board, probe=head.probe, load=load_name(first), outcome=outcome)
     for summary in filter(counts, reversed(alike)):
         run = read(summary.id)
-        if run.damage is None and is_same_question(run, first) and judged_series(run):
+        if run.damage is None and is_same_act(run, first) and judged_series(run):
             yield run, list(differing_keys(run_values(run), values))
 
 
@@ -125,7 +125,7 @@ class _RunData:
 
 def _data_of(questions: Sequence[NightsQuestion], run: Recording) -> _RunData:
     exceedances = tuple(exceedances_of(question, run) for question in questions)
-    return _RunData(run.head.begin.wall_ns, run.duration_ns, exceedances, against_a_pass([run]))
+    return _RunData(run.head.begin.wall_ns, run.duration_ns, exceedances, most_severe_finding([run]))
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def nights_since(questions: Sequence[NightsQuestion], store: Store, change: Sinc
 
 
 def _of_question(place: int, runs: Sequence[_RunData], pair: BaselinePair, begin: str) -> NightsData:
-    findings = [finding for finding in (against_a_pass(pair.baseline), *(run.finding for run in runs)) if finding]
+    findings = [finding for finding in (most_severe_finding(pair.baseline), *(run.finding for run in runs)) if finding]
     return NightsData(
         [exceedances for run in runs if (exceedances := run.exceedances[place]) is not None],
         f"{words.minute(runs[0].begin_ns)} ({begin})",

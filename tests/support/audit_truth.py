@@ -9,8 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fastenough.analysis.change_effects import ChangeEffect, best_of, judge_effects
-from fastenough.analysis.paired import AT, FIXED, LEAST_OF_ORDER, effect_at, estimate, limit_between, rate_beyond
+from fastenough.analysis.change_effects import ChangeEffect, helpful_changes, judge_effects
+from fastenough.analysis.paired import (
+    FIXED,
+    LEAST_OF_ORDER,
+    TAIL_QUANTILE,
+    effect_at,
+    estimate,
+    limit_between,
+    rate_beyond,
+)
 from fastenough.analysis.paired_evidence import BoolArray
 from tests.support.paired_truth import SPAN_US, WIDTH, Machine, order_of
 
@@ -39,7 +47,7 @@ def tried_once(
     """One change on trial, by the program's arithmetic."""
     values, first = _pairs(machine, random, rounds, intervals, effect_us)
     values *= 1000.0
-    quantiles = np.quantile(values, AT, axis=2, method="inverted_cdf")
+    quantiles = np.quantile(values, TAIL_QUANTILE, axis=2, method="inverted_cdf")
     limit_ns = limit_between(quantiles)
     figures = [np.stack([each, each], axis=-1) for each in (quantiles, (values > limit_ns).mean(axis=2))]
     effect, rate = (estimate(each, first, CONFIDENCE, FIXED) for each in figures)
@@ -47,7 +55,7 @@ def tried_once(
         {name: "on"},
         "none",
         2 * rounds,
-        effect_at(AT, figures[0], effect),
+        effect_at(TAIL_QUANTILE, figures[0], effect),
         rate_beyond(limit_ns, figures[1], rate),
         (),
     )
@@ -80,5 +88,5 @@ def count(machine: Machine, effects_us: Mapping[str, float], tries: int, seed: i
         counted.wrongly += any(
             (each.helps or each.harms) and effects_us[name] == 0 for each in tried for name in each.change
         )
-        counted.in_order += list(best_of(tried)) == good
+        counted.in_order += list(helpful_changes(tried)) == good
     return counted

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from fastenough.analysis import words
-from fastenough.analysis.stations import BlamedTask, StationTail, blamed, tail_of, worst_wakeups
+from fastenough.analysis.stations import BlamedTask, StationTail, blamed_tasks, tail_of, worst_wakeups
 from fastenough.recording.wakeups import STATIONS, Wakeup, is_noise, is_station, noise_source, station_place
 from fastenough.report import plot
 from fastenough.report.context import Context, RunGroup, SeriesKind
@@ -51,7 +51,7 @@ def station_kinds(group: RunGroup, *, noise: bool = False) -> list[SeriesKind]:
 def tail_sentence(group: RunGroup, tail: StationTail | None) -> str:
     """One sentence: the station that causes the tail of a load."""
     if tail is not None:
-        who, times = tail.blamed[0]
+        who, times = tail.blamed_tasks[0]
         n = len(tail.worst)
         of_them = f"of the {n} worst recorded wake-ups" if n > 1 else "of 1 recorded wake-up"
         return (
@@ -114,7 +114,7 @@ def summary(context: Context) -> ReportTable | None:
                 measures.quantile(0.999).value_ns,
                 measures.maximum_ns,
                 "–" if tail is None else named(tail.station),
-                "–" if tail is None else tail.blamed[0][0],
+                "–" if tail is None else tail.blamed_tasks[0][0],
             )
         )
     if not rows:
@@ -221,7 +221,7 @@ def _draw(group: RunGroup, worst: list[Wakeup]) -> Figure:
 
 def _data(worst: list[Wakeup]) -> Data:
     """One row per wake-up."""
-    header = ["run", "after_s", "cpu", "delay_ns", *(f"{name} [ns]" for name in STATIONS), "blamed", "said"]
+    header = ["run", "after_s", "cpu", "delay_ns", *(f"{name} [ns]" for name in STATIONS), "blamed_tasks", "said"]
     return header, [
         [
             wakeup.run_id,
@@ -403,7 +403,9 @@ def _losses(groups: tuple[RunGroup, ...]) -> list[str]:
 def causes(context: Context) -> Section | None:
     if not context.watched:
         return None
-    rows = [_cause_row(group, found) for group in context.watched for found in blamed(worst_wakeups(group.recordings))]
+    rows = [
+        _cause_row(group, found) for group in context.watched for found in blamed_tasks(worst_wakeups(group.recordings))
+    ]
     lost = _losses(context.watched)
     parts: list[ReportTable | Text] = []
     if rows:

@@ -16,9 +16,9 @@ from fastenough.analysis.compare_wording import (
     cautions,
     conclusion,
     finding,
-    how_judged,
     interval,
     judged_names,
+    significance_note,
 )
 from fastenough.analysis.merged import judged_series, merge_samples
 from fastenough.history import board_statuses
@@ -192,7 +192,7 @@ def _view(site: Site, names: tuple[str, ...]) -> CompareView:
             _table(place, comparison, which[comparison.second_id]) for place, comparison in enumerate(comparisons, 1)
         ),
         tuple(comparisons),
-        how_judged(comparisons[0].together, comparisons[0].confidence),
+        significance_note(comparisons[0].together, comparisons[0].confidence),
         _picture(recordings),
     )
 

@@ -13,9 +13,9 @@ import pytest
 from fastenough.analysis.injections import (
     Injection,
     InjectionResult,
-    found_by_due,
     in_order,
     injections,
+    match_by_due_time,
     too_late,
 )
 from fastenough.board import AS_BOOTED, Booted, open_board
@@ -205,5 +205,5 @@ def test_matching_is_by_due_time(probe_binary: str) -> None:
         timer.wait(10.0)
     recording = timer.recording()
     long_ago = Injection(1_000_000, 1_000_000, recording.head.begin.mono_ns - 10**9)
-    (row,) = found_by_due([long_ago], {}, recording, "wakeup", 1_000_000)
+    (row,) = match_by_due_time([long_ago], {}, recording, "wakeup", 1_000_000)
     assert (row.injected, row.found) == (1, 0)

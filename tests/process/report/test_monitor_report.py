@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.analysis import judge
-from fastenough.analysis.stations import blamed, tail_of, worst_wakeups
+from fastenough.analysis.stations import blamed_tasks, tail_of, worst_wakeups
 from fastenough.model import Verdict
 from fastenough.recording import Recording
 from fastenough.recording.content import LazySequence
@@ -117,7 +117,7 @@ def test_the_page_of_a_run_says_whom_the_monitor_blames(runs: list[Recording]) -
 def test_who_is_blamed(tmp_path: Path, more: dict[str, object], who: str) -> None:
     """Of about 100 µs at one station: half of them is enough, a number that is none counts for nothing."""
     run = watched(tmp_path, Watched(intervals=1, long={"runnable-to-running": 100_000}, culprit=CULPRIT | more))
-    (row,) = blamed(worst_wakeups([run]))
+    (row,) = blamed_tasks(worst_wakeups([run]))
     assert (row.who, row.station, row.times) == (who, "runnable-to-running", 1)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fastenough.analysis import Assessment, judge
 from fastenough.analysis.response_time import DeadlineResult, PeriodicTask
 from fastenough.analysis.task_set import (
-    NOT_SHOWN,
+    NOT_DEMONSTRATED,
     SCHEDULABLE,
     TaskSet,
     answer_of,
@@ -117,15 +117,15 @@ def test_each_cpu_answers_for_its_own_tasks(tmp_path: Path) -> None:
     assert apart.word == SCHEDULABLE
     assert [[one.task.name for one in on.responses] for on in apart.cpus] == [["loop"], ["slow"]]
     either = answer_of(task_set_of([LOOP]), runs)
-    assert either.word == NOT_SHOWN, "one CPU is too late, and the task may be on it"
+    assert either.word == NOT_DEMONSTRATED, "one CPU is too late, and the task may be on it"
     assert [on.schedulable for on in either.cpus] == [True, False]
 
 
 def test_what_was_not_measured_is_not_taken_for_nothing(tmp_path: Path) -> None:
     no_loop = answer_of(task_set_of([LOOP]), _recorded(tmp_path, _wakeups([5_000])))
-    assert (no_loop.word, no_loop.missing) == (NOT_SHOWN, ("CPU 0: no busy loop was measured",))
+    assert (no_loop.word, no_loop.missing) == (NOT_DEMONSTRATED, ("CPU 0: no busy loop was measured",))
     elsewhere = answer_of(task_set_of([LOOP + " cpu=3"]), _recorded(tmp_path, _wakeups([5_000]), _gaps([[], []])))
-    assert (elsewhere.word, len(elsewhere.missing)) == (NOT_SHOWN, 2)
+    assert (elsewhere.word, len(elsewhere.missing)) == (NOT_DEMONSTRATED, 2)
     assert answer_of(task_set_of([LOOP]), []).missing == ("no wake-up was measured",)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fastenough.analysis.change_effects import ChangeEffect, best_of, effect_of, judge_effects
+from fastenough.analysis.change_effects import ChangeEffect, effect_of, helpful_changes, judge_effects
 from fastenough.analysis.paired import Pair
 from fastenough.campaign import Entry, Plan
 from fastenough.jobs.ab import AbRuns, AbTest
@@ -54,7 +54,7 @@ def test_recordings_say_what_was_put_into_them(tmp_path: Path, shift_ns: int) ->
     assert tried.effect.lower_ns <= shift_ns <= tried.effect.upper_ns
     assert (tried.helps, tried.harms) == (shift_ns < 0, shift_ns > 0)
     assert (tried.tail.effect < 0, tried.tail.effect > 0) == (shift_ns < 0, shift_ns > 0) or shift_ns == 0
-    assert best_of([tried]) == (ON if shift_ns < 0 else {})
+    assert helpful_changes([tried]) == (ON if shift_ns < 0 else {})
 
 
 def test_too_few_sound_pairs_say_nothing(tmp_path: Path) -> None:
@@ -71,8 +71,8 @@ def _tried(name: str, effect_us: float, load: str = "none") -> ChangeEffect:
 def test_what_harms_under_one_load_is_not_among_the_best() -> None:
     helps, harms, other = _tried("x", -80), _tried("x", 80, "full"), _tried("y", -50)
     assert (helps.helps, harms.harms) == (True, True)
-    assert best_of([helps, harms, other]) == {"y": "on"}
-    assert list(best_of([other, helps])) == ["x", "y"]
+    assert helpful_changes([helps, harms, other]) == {"y": "on"}
+    assert list(helpful_changes([other, helps])) == ["x", "y"]
 
 
 def _folder(folder: Path, name: str) -> Path:

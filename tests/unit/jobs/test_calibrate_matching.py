@@ -5,7 +5,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fastenough.analysis.injections import Injection, InjectionResult, found_by_due, found_by_edges, found_by_interval
+from fastenough.analysis.injections import (
+    Injection,
+    InjectionResult,
+    match_by_due_time,
+    match_by_edges,
+    match_by_interval,
+)
 from fastenough.gauge.stream import Frame
 from fastenough.jobs.calibrate import WitnessResult, falling_edges
 from fastenough.model import Outcome, Role, Series
@@ -38,24 +44,24 @@ def injection(asked_ms: int, due_period: int, over_ns: int = 500) -> Injection:
 
 def test_an_act_that_was_late_before_the_injection_serves_the_delayed_due_time_too() -> None:
     """The board was late by itself when the injector came: one act, due a period earlier, bears both delays."""
-    (row,) = found_by_due([injection(40, 408)], {}, recording((act(407, 50_813_120),)), "wakeup", PERIOD_NS)
+    (row,) = match_by_due_time([injection(40, 408)], {}, recording((act(407, 50_813_120),)), "wakeup", PERIOD_NS)
     assert (row.found, row.found_median_ns, row.reasons) == (1, 40_813_120, ())
 
 
 def test_an_act_that_ended_before_the_due_time_serves_nothing_of_it() -> None:
-    (row,) = found_by_due([injection(40, 408)], {}, recording((act(403, 45 * MS),)), "wakeup", PERIOD_NS)
+    (row,) = match_by_due_time([injection(40, 408)], {}, recording((act(403, 45 * MS),)), "wakeup", PERIOD_NS)
     assert row.found == 0
     assert "no late activation at its due time" in row.reasons[0]
 
 
 def test_an_act_shorter_than_the_injection_is_not_it() -> None:
-    (row,) = found_by_due([injection(40, 408)], {}, recording((act(408, 39 * MS),)), "wakeup", PERIOD_NS)
+    (row,) = match_by_due_time([injection(40, 408)], {}, recording((act(408, 39 * MS),)), "wakeup", PERIOD_NS)
     assert row.found == 0
     assert "39000000 ns, which is shorter" in row.reasons[0]
 
 
 def test_what_the_witness_dropped_is_named_as_the_reason() -> None:
-    (row,) = found_by_due([injection(40, 408)], {}, recording(dropped=7), "wakeup", PERIOD_NS)
+    (row,) = match_by_due_time([injection(40, 408)], {}, recording(dropped=7), "wakeup", PERIOD_NS)
     assert "7 events of the witness were dropped" in row.reasons[0]
 
 
@@ -76,14 +82,14 @@ def test_a_value_counts_only_in_the_interval_in_which_the_injection_ended() -> N
             interval(8, 0.2, 30.4),
         )
     )
-    (row,) = found_by_interval(injected, {}, witness, 0)
+    (row,) = match_by_interval(injected, {}, witness, 0)
     assert (row.injected, row.found, len(row.reasons)) == (3, 2, 1)
     assert f"injected at {injected[1].due_mono_ns} ns" in row.reasons[0]
     assert "100000 ns, which is shorter" in row.reasons[0]
 
 
 def test_an_act_recorded_just_after_the_interval_s_end_counts() -> None:
-    (row,) = found_by_interval([injection(20, 7)], {}, recording(intervals=(interval(0, 0.1), interval(1, 22.9))), 0)
+    (row,) = match_by_interval([injection(20, 7)], {}, recording(intervals=(interval(0, 0.1), interval(1, 22.9))), 0)
     assert row.found == 1
 
 
@@ -115,7 +121,7 @@ INJECTED = [injection(20, 20), injection(40, 54), injection(80, 88), injection(2
 
 
 def test_the_gauge_finds_injections_whatever_the_offset_of_its_clock() -> None:
-    rows = found_by_edges(INJECTED, {}, toggles(INJECTED, {}), LEAD_NS)
+    rows = match_by_edges(INJECTED, {}, toggles(INJECTED, {}), LEAD_NS)
     assert [(row.injected, row.found) for row in rows] == [(2, 2), (1, 1), (2, 2)]
     assert all(0 <= row.excess_median_ns <= PERIOD_NS + MS for row in rows if row.excess_median_ns is not None)
 
@@ -123,13 +129,13 @@ def test_the_gauge_finds_injections_whatever_the_offset_of_its_clock() -> None:
 def test_a_late_edge_before_the_injection_does_not_hide_it() -> None:
     """The period that holds the injection is shorter than it then: the edge that begins it was late itself."""
     delays = dict.fromkeys(range(86, 88), 4 * MS) | {53: 12 * MS, 122: 7 * MS}
-    rows = found_by_edges(INJECTED, {}, toggles(INJECTED, delays), LEAD_NS)
+    rows = match_by_edges(INJECTED, {}, toggles(INJECTED, delays), LEAD_NS)
     assert [row.reasons for row in rows] == [(), (), ()]
 
 
 def test_an_injection_that_did_not_delay_the_pin_is_not_found() -> None:
     for missing in INJECTED:
-        rows = found_by_edges(INJECTED, {}, toggles([each for each in INJECTED if each != missing], {}), LEAD_NS)
+        rows = match_by_edges(INJECTED, {}, toggles([each for each in INJECTED if each != missing], {}), LEAD_NS)
         (reason,) = [reason for row in rows for reason in row.reasons]
         assert f"injected at {missing.due_mono_ns} ns" in reason
 
@@ -137,7 +143,7 @@ def test_an_injection_that_did_not_delay_the_pin_is_not_found() -> None:
 def test_edges_end_where_a_sample_of_the_stream_is_missing() -> None:
     frames = [Frame(65534, (0, 16)), Frame(0, (0,)), Frame(2, (0,))]
     assert falling_edges(frames, 16_000, 62_500.0) == [0, 1_000_000, 2_001_000, 3_001_000]
-    (row,) = found_by_edges([injection(20, 500)], {}, [0, 20 * MS], LEAD_NS)
+    (row,) = match_by_edges([injection(20, 500)], {}, [0, 20 * MS], LEAD_NS)
     assert row.found == 0
     assert row.reasons
 
