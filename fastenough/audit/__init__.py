@@ -36,7 +36,7 @@ def audit(profile: Mapping[str, Any]) -> list[Finding]:
 
 def ordered(findings: Sequence[Finding]) -> list[Finding]:
     """Sort findings by severity, highest first, then by group."""
-    return sorted(findings, key=lambda each: (_SEVERITIES.index(each.severity), _GROUPS.index(each.group)))
+    return sorted(findings, key=lambda finding: (_SEVERITIES.index(finding.severity), _GROUPS.index(finding.group)))
 
 
 def changeable_now(findings: Sequence[Finding]) -> dict[str, tuple[Finding, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fastenough.audit.facts import Facts, Unknown
-from fastenough.audit.finding import Finding, Group, Seen, Severity, unknown
+from fastenough.audit.finding import CheckOutcome, Finding, Group, Severity, unknown
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Check:
     title: str
     group: Group
     severity: Severity
-    look: Callable[[Facts], Seen]
+    look: Callable[[Facts], CheckOutcome]
     why: str
     source: str
     elsewhere: str
@@ -27,20 +27,20 @@ class Check:
     def __call__(self, facts: Facts) -> Finding:
         """Return the finding; facts that are missing or malformed give UNKNOWN, never FINE."""
         try:
-            seen = self.look(facts)
+            observation = self.look(facts)
         except Unknown as reason:
-            seen = unknown(str(reason))
+            observation = unknown(str(reason))
         except (TypeError, ValueError, AttributeError, KeyError) as error:
-            seen = unknown(f"malformed facts: {error!r}"[:200])
+            observation = unknown(f"malformed facts: {error!r}"[:200])
         return Finding(
             self.name,
             self.title,
             self.group,
-            seen.standing,
-            seen.severity or self.severity,
-            seen.text,
+            observation.standing,
+            observation.severity or self.severity,
+            observation.text,
             self.why,
             self.source,
             self.elsewhere,
-            seen.changes,
+            observation.changes,
         )

@@ -41,8 +41,8 @@ class Facts:
 
     def reason(self, fact: str) -> str | None:
         """Return why a fact is absent; None if it is present."""
-        found = self.get("absent", fact)
-        return None if found is None else str(found)
+        reason = self.get("absent", fact)
+        return None if reason is None else str(reason)
 
     @cached_property
     def _options(self) -> dict[str, str]:
@@ -59,8 +59,8 @@ class Facts:
     @cached_property
     def arguments(self) -> dict[str, str]:
         """The kernel's command line by name: the last value of each, "" for flags; raises Unknown."""
-        words = str(self.need("cmdline")).partition(" -- ")[0].split()
-        return {name.replace("-", "_"): value for name, _, value in (word.partition("=") for word in words)}
+        arguments = str(self.need("cmdline")).partition(" -- ")[0].split()
+        return {name.replace("-", "_"): value for name, _, value in (argument.partition("=") for argument in arguments)}
 
     @property
     def count(self) -> int:

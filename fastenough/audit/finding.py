@@ -115,7 +115,7 @@ def outside(how: str) -> Change:
 
 
 @dataclass(frozen=True)
-class Seen:
+class CheckOutcome:
     """Result of a check on one machine.  ``severity``: if it differs from the check's own."""
 
     standing: Standing
@@ -124,20 +124,20 @@ class Seen:
     severity: Severity | None = None
 
 
-def fine(text: str) -> Seen:
-    return Seen(Standing.FINE, text)
+def fine(text: str) -> CheckOutcome:
+    return CheckOutcome(Standing.FINE, text)
 
 
-def costs(text: str, *changes: Change, severity: Severity | None = None) -> Seen:
-    return Seen(Standing.COSTS, text, changes, severity)
+def costs(text: str, *changes: Change, severity: Severity | None = None) -> CheckOutcome:
+    return CheckOutcome(Standing.COSTS, text, changes, severity)
 
 
-def hides(text: str, *changes: Change, severity: Severity | None = None) -> Seen:
-    return Seen(Standing.HIDES, text, changes, severity)
+def hides(text: str, *changes: Change, severity: Severity | None = None) -> CheckOutcome:
+    return CheckOutcome(Standing.HIDES, text, changes, severity)
 
 
-def unknown(text: str, *changes: Change) -> Seen:
-    return Seen(Standing.UNKNOWN, text, changes)
+def unknown(text: str, *changes: Change) -> CheckOutcome:
+    return CheckOutcome(Standing.UNKNOWN, text, changes)
 
 
 @dataclass(frozen=True)

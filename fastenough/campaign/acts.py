@@ -130,12 +130,12 @@ def pins_requested(act: Act) -> str | None:
     A response follows the gauge's idle level; a period starts low, which distinguishes its edges from those of the
     bench.
     """
-    words = [
+    pins = [
         f"{act.parameters['chip']}/{act.parameters[name]}={name}"
         for name in ("in", "out")
         if name in GPIO_PROBES.get(act.probe, ()) and name in act.parameters and "chip" in act.parameters
     ]
-    return ",".join(words) or None
+    return ",".join(pins) or None
 
 
 def housekeeping_setting(act: Act, link: Link) -> dict[str, str]:

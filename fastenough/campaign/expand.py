@@ -75,8 +75,8 @@ class RunSpec:
     def place(self) -> str:
         """Implementation, board and configuration in words; empty if all are the defaults."""
         board = "" if self.board == DEFAULT_BOARD else self.board
-        on = " ".join(word for word in (board, "" if self.configuration == AS_BOOTED else self.configuration) if word)
-        return " ".join(word for word in (self._by, f"on {on}" if on else "") if word)
+        on = " ".join(part for part in (board, "" if self.configuration == AS_BOOTED else self.configuration) if part)
+        return " ".join(part for part in (self._by, f"on {on}" if on else "") if part)
 
     @property
     def _by(self) -> str:

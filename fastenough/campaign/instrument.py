@@ -100,9 +100,9 @@ class InstrumentRun:
     def begin(self) -> None:
         self._run.begin()
 
-    def poll(self, seconds: float, asked: Callable[[], bool]) -> None:
+    def poll(self, seconds: float, stopping: Callable[[], bool]) -> None:
         """Wait, then read the available data; raise GaugeLost."""
-        self._run.wait(min(seconds, INTERVAL_NS / 1e9), asked)
+        self._run.wait(min(seconds, INTERVAL_NS / 1e9), stopping)
         self._run.poll()
 
     def end(self, outcome: Outcome, reasons: list[str]) -> None:
@@ -148,10 +148,10 @@ def agreement_counts(
     gauge: Mapping[str, int], by_series: Mapping[int, Mapping[str, int]], board: Counted | None, probe: str
 ) -> dict[str, int | None]:
     """Return the counts that must agree, from the counters of instrument and board."""
-    seen = answered = None
+    edges_seen = answered = None
     overtaken = 0
     if board is not None:
-        seen, answered, overtaken = board.seen, board.answered, board.overtaken
+        edges_seen, answered, overtaken = board.seen, board.answered, board.overtaken
     timeouts = sum(counted.get("timeouts", 0) for counted in by_series.values())
     common = {"edges_answered": answered, "edges_timed_out": timeouts, "edges_overtaken": overtaken}
     if probe == "periodic":
@@ -159,4 +159,4 @@ def agreement_counts(
     resynced = gauge.get("resync_edges", 0)
     sent = None if "sent" not in gauge else gauge["sent"] + resynced
     returned = sum(counted.get("stored", 0) for counted in by_series.values())
-    return common | {"edges_sent": sent, "edges_seen": seen, "edges_returned": returned + resynced}
+    return common | {"edges_sent": sent, "edges_seen": edges_seen, "edges_returned": returned + resynced}

@@ -51,13 +51,13 @@ def read_load(path: Path) -> Load:
     return _load(read_toml(path, "docs/loads.md for an example"), FILE_KEYS)
 
 
-def named_loads(words: Sequence[str]) -> dict[str, Load]:
+def named_loads(arguments: Sequence[str]) -> dict[str, Load]:
     """Return the loads that the words of a command line name, in order: predefined loads, and files."""
     loads: dict[str, Load] = {}
-    for word in words:
-        load = read_load(Path(word)) if word.endswith(SUFFIX) else find_load(word)
+    for argument in arguments:
+        load = read_load(Path(argument)) if argument.endswith(SUFFIX) else find_load(argument)
         if load.name in loads:
-            raise BadInput(f"{word}: load {load.name} is defined twice; rename one of them")
+            raise BadInput(f"{argument}: load {load.name} is defined twice; rename one of them")
         loads[load.name] = load
     return loads
 
@@ -73,22 +73,22 @@ def _load(table: Table, keys: tuple[str, ...]) -> Load:
     source = table.text("source", '"where it comes from"', "written by the user")
     commands = table.take("commands", list, '[["command", "argument"]]')
     if not commands or not all(
-        isinstance(line, list) and line and all(_is_word(word) for word in line) for line in commands
+        isinstance(line, list) and line and all(_is_argument(argument) for argument in line) for line in commands
     ):
         raise table.fault('commands must be a list of lists of words, such as [["dd", "if=/dev/zero"]]', "commands")
     counter = table.take("counter", list, '["cat", "/sys/class/net/lo/statistics/tx_bytes"]', [])
-    if not all(_is_word(word) for word in counter):
+    if not all(_is_argument(argument) for argument in counter):
         raise table.fault('counter must be a command as a list of words, such as ["cat", "{scratch}/done"]', "counter")
-    tools = table.words("tools", (commands[0][0],))
+    tools = table.texts("tools", (commands[0][0],))
     expects = _expectation(table, bool(counter))
     disk_bytes, memory_bytes = (_count(table, key) << 20 for key in ("disk-mb", "memory-mb"))
     table.finish(keys)
     return Load(name, source, tools, tuple(map(tuple, commands)), expects, disk_bytes, memory_bytes, tuple(counter))
 
 
-def _is_word(word: object) -> bool:
+def _is_argument(value: object) -> bool:
     """Return whether the system accepts it as an argument of a command."""
-    return isinstance(word, str) and "\0" not in word
+    return isinstance(value, str) and "\0" not in value
 
 
 def _expectation(table: Table, counts: bool) -> Expectation:

@@ -18,7 +18,7 @@ from fastenough.campaign.expand import RunSpec
 from fastenough.campaign.tracing import kernel_settings, with_trace
 from fastenough.campaign.transcript import RunStore, StorageFailure, Transcript
 from fastenough.implementations import DEFAULT, Act, Value
-from fastenough.implementations.linux_user import options, words
+from fastenough.implementations.linux_user import options, probe_arguments
 from fastenough.implementations.task import Refused, Task, fault_at_start
 from fastenough.link import MONITOR as PROGRAM
 from fastenough.link import Link, find_program
@@ -105,7 +105,7 @@ def monitoring(booted: Booted, act: Act, transcript: Transcript, thread_name: st
     if not booted.link.exists(TYPES):
         with (
             kernel_histograms(booted, act) as own,
-            Task(booted.link, [booted.probe, *words(own)], act.limit_s, _silence_s(act)) as task,
+            Task(booted.link, [booted.probe, *probe_arguments(own)], act.limit_s, _silence_s(act)) as task,
         ):
             task.follow(lambda raw: take(as_monitor_line(raw)))
             yield task

@@ -146,7 +146,7 @@ def _one_line(table: Table, key: str) -> str:
 
 def _boards(table: Table) -> tuple[str, ...]:
     if "board" not in table:
-        return table.words("boards", ())
+        return table.texts("boards", ())
     if "boards" in table:
         raise table.fault("board and boards are mutually exclusive; list all boards in boards", "board")
     return (table.text("board", '"local"'),)
@@ -184,7 +184,7 @@ def _instrument(table: Table, folder: Path, boards: tuple[str, ...]) -> Instrume
 
 def _configurations(table: Table) -> tuple[str, ...]:
     try:
-        return tuple(map(valid_configuration_name, table.words("configurations", (AS_BOOTED,))))
+        return tuple(map(valid_configuration_name, table.texts("configurations", (AS_BOOTED,))))
     except BadInput as error:
         raise table.fault(str(error), "configurations") from error
 
@@ -221,7 +221,7 @@ def _change(table: Table, configurations: tuple[str, ...]) -> tuple[str, Configu
         listed = ", ".join(configurations)
         raise table.fault(f"name {name!r} is not a configuration of the plan; use one of {listed}", "name")
     select = table.take("select", list, '["grub-reboot", "1"]', [])
-    if not all(isinstance(word, str) and word for word in select):
+    if not all(isinstance(argument, str) and argument for argument in select):
         raise table.fault('select must be a command as a list of words, such as ["grub-reboot", "1"]', "select")
     change = ConfigurationChange(tuple(select), table.text("kernel", '"*-rt*"', ""))
     table.finish(CONFIGURATION_KEYS)
@@ -253,11 +253,11 @@ def _defaults(table: Table, loads: tuple[str, ...]) -> Entry:
     """Return the defaults of every [[run]]."""
     return Entry(
         "",
-        table.words("loads", ("none",), loads),
+        table.texts("loads", ("none",), loads),
         table.duration_ns("duration", 30 * 10**9) / 1e9,
         {},
         table.number("repeat", "1", 1, 1),
-        table.words("implementations", (DEFAULT,), IMPLEMENTATIONS),
+        table.texts("implementations", (DEFAULT,), IMPLEMENTATIONS),
         table.duration_ns("warm-up", round(WARM_UP_S * 1e9)) / 1e9,
         phases=table.number("phases", "30", 1, 1),
     )
@@ -269,11 +269,11 @@ def _entry(table: Table, default: Entry, loads: tuple[str, ...]) -> Entry:
         raise table.fault(f"probe {probe!r} is not a valid probe name; see fastenough list-probes", "probe")
     entry = Entry(
         probe,
-        table.words("loads", default.loads, loads),
+        table.texts("loads", default.loads, loads),
         table.duration_ns("duration", round(default.duration_s * 1e9)) / 1e9,
         _parameters(table),
         table.number("repeat", "1", 1, default.repeat),
-        table.words("implementations", default.implementations, IMPLEMENTATIONS),
+        table.texts("implementations", default.implementations, IMPLEMENTATIONS),
         table.duration_ns("warm-up", round(default.warm_up_s * 1e9)) / 1e9,
         read_requirement(table),
         _carried(table),

@@ -254,11 +254,11 @@ def on_board(plan: Plan, board: str) -> Plan:
 
 
 def with_configurations(
-    plan: Plan, opened: Callable[[str], Board], ask: Ask, seen: Mapping[str, Mapping[str, Configuration]]
+    plan: Plan, opened: Callable[[str], Board], ask: Ask, known: Mapping[str, Mapping[str, Configuration]]
 ) -> Callable[[str], Board]:
     """Return a function like ``opened`` whose boards are changed to each configuration, by the plan or by a person.
 
-    This concerns boards that do not boot their configurations themselves.  ``seen``: by board, the configurations read
+    This concerns boards that do not boot their configurations themselves.  ``known``: by board, the configurations read
     so far.  A single configuration without a table in the plan is only a name: the board is not changed.
     """
     changes = {name: plan.changes.get(name, ConfigurationChange()) for name in plan.configurations}
@@ -269,7 +269,7 @@ def with_configurations(
         if board.configurations() != (AS_BOOTED,) or (len(changes) < 2 and not plan.changes):
             return board
         require_remote(board, changes)
-        return SwitchableBoard(board, changes, ask, dict(seen.get(name, {})))
+        return SwitchableBoard(board, changes, ask, dict(known.get(name, {})))
 
     return of
 
@@ -277,12 +277,12 @@ def with_configurations(
 def known_configurations(plan: Plan, keeper: RunStore, done: Mapping[int, str]) -> dict[str, dict[str, Configuration]]:
     """Return by board the configurations read in earlier runs; ``done``: run ids by position in the store."""
     specs, per_run = expand(plan), len(recordings_of(plan))
-    seen: dict[str, dict[str, Configuration]] = {}
+    known: dict[str, dict[str, Configuration]] = {}
     for position, run in done.items():
         spec = specs[position // per_run]
-        configurations = seen.setdefault(spec.board, {})
+        configurations = known.setdefault(spec.board, {})
         if spec.configuration not in configurations:
             configuration = keeper.load(run).head.configuration
             if configuration is not None and configuration.kernel_release is not None:
                 configurations[spec.configuration] = configuration
-    return seen
+    return known

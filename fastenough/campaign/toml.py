@@ -210,16 +210,16 @@ class Table:
         except ValueError as error:
             raise self.fault(f"{key}: {error}", key) from error
 
-    def words(self, key: str, default: tuple[str, ...] | None, known: Collection[str] | None = None) -> tuple[str, ...]:
+    def texts(self, key: str, default: tuple[str, ...] | None, known: Collection[str] | None = None) -> tuple[str, ...]:
         """Take a list of different texts, each from ``known`` unless that is None."""
         if key not in self._content and default is not None:
             return default
         value = self.take(key, list, '["word", ...]')
-        if not value or not all(isinstance(word, str) and word for word in value):
+        if not value or not all(isinstance(text, str) and text for text in value):
             raise self.fault(f"{key} must be a list of at least one word in quotes", key)
         if len(set(value)) != len(value):
             raise self.fault(f"{key} = {value!r} contains duplicates; list each word once", key)
-        unknown = next((word for word in value if known is not None and word not in known), None)
+        unknown = next((text for text in value if known is not None and text not in known), None)
         if unknown is not None:
             raise self.fault(f"{key}: unknown value {unknown!r}; use one of {', '.join(known or ())}", key)
         return tuple(value)

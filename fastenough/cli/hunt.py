@@ -46,7 +46,7 @@ def _space(path: Path | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if path is None:
         return (), FIXED
     table = read_toml(path, "docs/hunt.md for an example")
-    stressors, fixed = table.words("stressors", (), STRESSORS), table.words("fixed", FIXED, LOADS)
+    stressors, fixed = table.texts("stressors", (), STRESSORS), table.texts("fixed", FIXED, LOADS)
     table.finish(("stressors", "fixed"))
     return stressors, fixed
 

@@ -17,7 +17,7 @@ from fastenough.campaign import Plan, expand
 from fastenough.campaign.plan import BREAK, BY_KERNEL, GPIO_PROBES
 from fastenough.files import Untrusted
 from fastenough.implementations import DEFAULT, Act
-from fastenough.implementations.linux_user import words
+from fastenough.implementations.linux_user import probe_arguments
 from fastenough.link import Link, LocalLink, find_probe
 from fastenough.link.local import SudoLink, may_sudo
 from fastenough.model import BadInput, ExitStatus
@@ -85,7 +85,7 @@ def refusal(link: Link, plan: Plan) -> str | None:
     }
     probe = find_probe(link)
     for parameters in trials:
-        completed = link.run([probe, *words(Act("timer", dict(parameters))), *_TRIAL])
+        completed = link.run([probe, *probe_arguments(Act("timer", dict(parameters))), *_TRIAL])
         message = completed.stderr.decode(errors="replace").strip()
         if completed.status == ExitStatus.BAD_INPUT and ALLOWED in message:
             return message.removeprefix("fastenough-probe: ").partition(" (or measure")[0]

@@ -44,9 +44,9 @@ def parse_mounts(text: str) -> dict[str, tuple[str, str]]:
     """Root and mount point of each hierarchy by controller (proc(5), mountinfo); "" is the unified one."""
     mounts: dict[str, tuple[str, str]] = {}
     for line in text.splitlines():
-        words, _, rest = line.partition(" - ")
+        fields, _, rest = line.partition(" - ")
         kind, _, options = rest.partition(" ")
-        root, point = words.split()[3:5]
+        root, point = fields.split()[3:5]
         if kind == "cgroup2":
             mounts.setdefault("", (root, point))
         elif kind == "cgroup":
@@ -115,10 +115,10 @@ def _pair(inputs: Inputs, granted: str, period: str) -> _Budget | None:
 def _tightest(inputs: Inputs, budget: Callable[[Inputs, str], _Budget | None]) -> dict[str, int] | None:
     """The smallest share over all levels; None if none is set."""
     _, folders = _levels(inputs, "cpu")
-    found = [limit for folder in folders if (limit := budget(inputs, folder)) is not None]
-    if not found:
+    limits = [limit for folder in folders if (limit := budget(inputs, folder)) is not None]
+    if not limits:
         return None
-    granted_us, period_us = min(found, key=lambda limit: limit[0] / limit[1])
+    granted_us, period_us = min(limits, key=lambda limit: limit[0] / limit[1])
     return {"granted_us": granted_us, "period_us": period_us}
 
 

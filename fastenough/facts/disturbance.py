@@ -14,9 +14,9 @@ _TICK_NS = 10_000_000
 def parse_steal_ns(text: str) -> int:
     """Stolen time of all CPUs since boot from /proc/stat, in units of 10 ms."""
     for line in text.splitlines():
-        words = line.split()
-        if words and words[0] == "cpu":
-            return int(words[8]) * _TICK_NS if len(words) > 8 else 0
+        fields = line.split()
+        if fields and fields[0] == "cpu":
+            return int(fields[8]) * _TICK_NS if len(fields) > 8 else 0
     raise Absent("/proc/stat has no line for all CPUs")
 
 

@@ -59,11 +59,14 @@ def _hardware(inputs: Inputs) -> list[str]:
 def _machine(inputs: Inputs) -> list[str]:
     """One hash per identifier of the hardware, keyed with the machine ID, which is nowhere recorded."""
     key = _machine_id(inputs)
-    found = _hardware(inputs)
-    if not found:
+    identifiers = _hardware(inputs)
+    if not identifiers:
         raise Absent("the hardware shows no unique identifier (serial number, permanent MAC address)")
     return sorted(
-        {hmac.new(key, f"fastenough machine: {each}".encode(), hashlib.sha256).hexdigest()[:_DIGITS] for each in found}
+        {
+            hmac.new(key, f"fastenough machine: {identifier}".encode(), hashlib.sha256).hexdigest()[:_DIGITS]
+            for identifier in identifiers
+        }
     )
 
 

@@ -28,9 +28,11 @@ def parse_interrupts(text: str) -> dict[str, str]:
     named = {}
     for line in lines:
         label, _, rest = line.partition(":")
-        words = rest.split()
-        counts = next((place for place, word in enumerate(words[:cpus]) if not word.isdigit()), min(cpus, len(words)))
-        named[label.strip()] = " ".join(words[counts:])
+        fields = rest.split()
+        counts = next(
+            (place for place, field in enumerate(fields[:cpus]) if not field.isdigit()), min(cpus, len(fields))
+        )
+        named[label.strip()] = " ".join(fields[counts:])
     return named
 
 

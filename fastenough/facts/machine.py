@@ -149,10 +149,10 @@ def _device_tree(inputs: Inputs) -> DeviceTreeFact:
 
 
 def _firmware(inputs: Inputs) -> dict[str, str]:
-    found = _dmi(inputs)
-    if not found:
+    dmi = _dmi(inputs)
+    if not dmi:
         raise Absent("the board has no DMI tables")
-    return found
+    return dmi
 
 
 def _hostname(inputs: Inputs) -> str:

@@ -34,8 +34,8 @@ def parse_meminfo(text: str) -> dict[str, int]:
 
 def chosen(text: str | None) -> str | None:
     """The selected value, in square or round brackets, in a file that lists possible values."""
-    found = re.search(r"\[(\w+)\]|\((\w+)\)", text or "")
-    return found[1] or found[2] if found else None
+    match = re.search(r"\[(\w+)\]|\((\w+)\)", text or "")
+    return match[1] or match[2] if match else None
 
 
 def _memory(inputs: Inputs) -> MemoryFact:

@@ -23,9 +23,9 @@ class MountFact(TypedDict):
 def _mounts(inputs: Inputs) -> list[MountFact]:
     file_systems: list[MountFact] = []
     for line in inputs.text(_MOUNTS).splitlines():
-        words, _, rest = line.partition(" - ")
+        fields, _, rest = line.partition(" - ")
         kind, source = rest.split()[:2]
-        point, options = words.split()[4:6]
+        point, options = fields.split()[4:6]
         if source.startswith("/dev/") or kind in _NETWORK or point == "/" or kind.startswith("fuse."):
             file_systems.append(
                 {"point": point, "kind": kind, "options": sorted(set(options.split(","))), "network": kind in _NETWORK}

@@ -100,13 +100,13 @@ def _profile(inputs: Inputs) -> str:
 def _idle_injection(inputs: Inputs) -> dict[str, int]:
     """Cooling devices that inject idle time, by kind: the greatest state in effect (0: none)."""
     states = {device: int(text) for (device,), text in inputs.matching(_COOLING.format("cur_state"))}
-    found: dict[str, int] = {}
+    state_by_kind: dict[str, int] = {}
     for (device,), kind in inputs.matching(_COOLING.format("type")):
         if kind.startswith(_INJECTORS):
-            found[kind] = max(found.get(kind, 0), states.get(device, 0))
+            state_by_kind[kind] = max(state_by_kind.get(kind, 0), states.get(device, 0))
     if not states:
         raise Absent("the kernel shows no cooling device here")
-    return found
+    return state_by_kind
 
 
 FACTS = (

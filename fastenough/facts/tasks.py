@@ -60,15 +60,15 @@ def _as_entry(task: TaskStat) -> TaskFact:
 
 
 def _real_time(inputs: Inputs) -> list[TaskFact]:
-    found = [task for task in _tasks(inputs) if task.real_time]
-    return [_as_entry(task) for task in sorted(found, key=lambda task: (-task.priority, task.comm, task.tid))]
+    tasks = [task for task in _tasks(inputs) if task.real_time]
+    return [_as_entry(task) for task in sorted(tasks, key=lambda task: (-task.priority, task.comm, task.tid))]
 
 
 def _interrupt_threads(inputs: Inputs) -> list[TaskFact]:
     """Threads that serve interrupts or timers: irq/N-name, ksoftirqd/N, ktimers/N and their like."""
     names = ("irq/", "ksoftirqd/", "ktimers/", "ktimersoftd/", "rcuc/", "rcub/", "rcu_preempt", "migration/")
-    found = [task for task in _tasks(inputs) if task.comm.startswith(names)]
-    return [_as_entry(task) for task in sorted(found, key=lambda task: (task.comm, task.tid))]
+    tasks = [task for task in _tasks(inputs) if task.comm.startswith(names)]
+    return [_as_entry(task) for task in sorted(tasks, key=lambda task: (task.comm, task.tid))]
 
 
 FACTS = (

@@ -223,7 +223,7 @@ def _times(table: Table) -> Times:
 
 def _dates(table: Table) -> Dates:
     every_ns = table.duration_ns("every", _CYCLE_NS)
-    days, at = table.words("days", ()), table.text("at", '"06:00"', "00:00")
+    days, at = table.texts("days", ()), table.text("at", '"06:00"', "00:00")
     try:
         return parse_dates(every_ns / 1e9, days, at)
     except ValueError as error:
@@ -256,7 +256,7 @@ def _board(table: Table, base: Path) -> BoardEntry:
         tuple(_planned(entry, base) for entry in table.tables("plan", [])),
         table.take("simulated", bool, "true", False),
         table.take("retired", bool, "true", False),
-        table.words("formerly", ()),
+        table.texts("formerly", ()),
         _named(table, "type", '"gateway-2"', ""),
         _named(table, "site", '"vienna"', ""),
     )

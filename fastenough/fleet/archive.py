@@ -159,7 +159,7 @@ class FleetArchive:
     def partitions(self) -> list[Partition]:
         """All partitions that have files, in order."""
         folders = sorted({path.rpartition("/")[0] for path in self._paths("")})
-        return [one for one in map(_partition_of, folders) if one is not None]
+        return [partition for partition in map(_partition_of, folders) if partition is not None]
 
     def names(self, partition: Partition) -> list[str]:
         """Names of the files of a partition, in order."""
@@ -189,16 +189,16 @@ class FleetArchive:
 
     def _paths(self, folder: str) -> list[str]:
         base = f"{self._root}/{folder}".rstrip("/")
-        found = self._files.get_file_info(FileSelector(base, allow_not_found=True, recursive=True))
-        return [one.path[len(self._root) + 1 :] for one in found if one.type == FileType.File]
+        files = self._files.get_file_info(FileSelector(base, allow_not_found=True, recursive=True))
+        return [file.path[len(self._root) + 1 :] for file in files if file.type == FileType.File]
 
 
 def _partition_of(folder: str) -> Partition | None:
-    found = _PARTITION.fullmatch(folder)
-    return Partition(found[1], found[2], int(found[3], 16)) if found else None
+    match = _PARTITION.fullmatch(folder)
+    return Partition(match[1], match[2], int(match[3], 16)) if match else None
 
 
 def part_place(partition: Partition, name: str) -> PartPlace | None:
     """Position of the first message of a part, from its file name; None for any other file."""
-    found = _NAME.fullmatch(name)
-    return PartPlace(partition.shard, int(found[1]), int(found[2])) if found else None
+    match = _NAME.fullmatch(name)
+    return PartPlace(partition.shard, int(match[1]), int(match[2])) if match else None

@@ -49,7 +49,7 @@ def is_closed(month: str, now_s: float) -> bool:
 
 def closed_partitions(archive: FleetArchive, now_s: float) -> list[Partition]:
     """Partitions whose month is closed."""
-    return [one for one in archive.partitions() if is_closed(one.month, now_s)]
+    return [partition for partition in archive.partitions() if is_closed(partition.month, now_s)]
 
 
 def compact(archive: FleetArchive, history: History, partition: Partition) -> CompactedPartition | None:
@@ -70,7 +70,7 @@ def _merged(archive: FleetArchive, partition: Partition, position: PartPlace) ->
     parts = [name for name in names if _is_stored(partition, name, position)]
     if len(parts) < 2:
         return None
-    number = 1 + max((int(found[1]) for found in map(_NAME.fullmatch, names) if found), default=0)
+    number = 1 + max((int(match[1]) for match in map(_NAME.fullmatch, names) if match), default=0)
     goal = f"closed-{number:04}.parquet"
     with tempfile.TemporaryDirectory() as scratch:
         merged = Path(scratch) / "merged.parquet"

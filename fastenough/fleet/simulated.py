@@ -194,39 +194,42 @@ class Boards:
         """Publish until the process is ended; boards that have published everything wait for answers."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._keep())
-            for one in self._all:
-                group.create_task(self._connected(one, host, port))
+            for publishing in self._all:
+                group.create_task(self._connected(publishing, host, port))
 
     async def _keep(self) -> None:
         while True:
-            replace_whole(self._state, json.dumps({one.board.machine: one.stored for one in self._all}).encode())
+            replace_whole(
+                self._state,
+                json.dumps({publishing.board.machine: publishing.stored for publishing in self._all}).encode(),
+            )
             await asyncio.sleep(1.0)
 
-    async def _connected(self, one: Publishing, host: str, port: int) -> None:
+    async def _connected(self, publishing: Publishing, host: str, port: int) -> None:
         while True:
             try:
-                async with Client(host, port, identifier=one.board.machine, timeout=30.0) as client:
-                    await client.subscribe(order_topic(one.board.machine), qos=0)
-                    one.sent = one.stored  # messages in transit may be lost
+                async with Client(host, port, identifier=publishing.board.machine, timeout=30.0) as client:
+                    await client.subscribe(order_topic(publishing.board.machine), qos=0)
+                    publishing.sent = publishing.stored  # messages in transit may be lost
                     async with asyncio.TaskGroup() as group:
-                        group.create_task(self._publish(one, client))
-                        group.create_task(_listen(one, client))
+                        group.create_task(self._publish(publishing, client))
+                        group.create_task(_listen(publishing, client))
             except* (MqttError, OSError):
                 await asyncio.sleep(1.0)
 
-    async def _publish(self, one: Publishing, client: Client) -> None:
+    async def _publish(self, publishing: Publishing, client: Client) -> None:
         while True:
-            chunk = one.next_chunk(one.board.ended(min(time.time(), self._end_s)))
+            chunk = publishing.next_chunk(publishing.board.ended(min(time.time(), self._end_s)))
             if chunk is None:
                 await asyncio.sleep(0.5)
             else:
                 await client.publish(ring_topic(chunk.machine), chunk.packed(), qos=1)
 
 
-async def _listen(one: Publishing, client: Client) -> None:
+async def _listen(publishing: Publishing, client: Client) -> None:
     async for message in client.messages:
         if isinstance(message.payload, bytes):
-            one.answer(message.payload)
+            publishing.answer(message.payload)
 
 
 def simulated_boards(first: int, count: int, interval_s: float, begin_s: float) -> list[SimulatedBoard]:

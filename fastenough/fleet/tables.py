@@ -139,8 +139,8 @@ def ensure_days(connection: Connection, days: Collection[int]) -> None:
 
 
 def _has_day(connection: Connection, begin_s: int) -> bool:
-    found = connection.execute(text("SELECT to_regclass(:name)"), {"name": _name_of_day(begin_s)})
-    return found.scalar() is not None
+    name = connection.execute(text("SELECT to_regclass(:name)"), {"name": _name_of_day(begin_s)})
+    return name.scalar() is not None
 
 
 def drop_before(connection: Connection, now_s: int) -> None:

@@ -140,7 +140,7 @@ class Shard:
         after = replace(position, sequence=messages[-1].sequence)
         with self._history.writing() as connection:
             _require_unchanged(connection, self.number, position)
-            tables.ensure_days(connection, _days_of(one for content in contents for one in content.intervals))
+            tables.ensure_days(connection, _days_of(interval for content in contents for interval in content.intervals))
             writing = _Writing(connection)
             for content in contents:
                 writing.add(content)
@@ -175,7 +175,7 @@ def _require_unchanged(connection: Connection, shard: int, position: ShardPositi
 
 def _days_of(intervals: Iterable[Interval]) -> set[int]:
     """Days since 1970 on which intervals begin."""
-    return {one.begin_wall_ns // 10**9 // DAY_S for one in intervals}
+    return {interval.begin_wall_ns // 10**9 // DAY_S for interval in intervals}
 
 
 def _is_of_content(error: Exception) -> bool:
@@ -207,14 +207,14 @@ def _content(chunk: Chunk, now_s: float) -> _Content:
         raise BadInput(f"{name}: the head is of another run")
     parts = [part_of(line, name, head) for line in chunk.lines]
     intervals = tuple(part for part in parts if isinstance(part, Interval))
-    if [one.seq for one in intervals] != list(range(chunk.first, chunk.first + len(intervals))):
+    if [interval.seq for interval in intervals] != list(range(chunk.first, chunk.first + len(intervals))):
         raise BadInput(f"{name}: intervals are not in order")
-    if any(is_ahead(max(one.begin_wall_ns, one.end_wall_ns), now_s) for one in intervals):
+    if any(is_ahead(max(interval.begin_wall_ns, interval.end_wall_ns), now_s) for interval in intervals):
         raise BadInput(f"{name}: times are ahead of the clock of this machine; set the wrong clock")
     if len(_days_of(intervals)) > _MOST_DAYS:
         raise BadInput(f"{name}: a chunk has intervals of more than {_MOST_DAYS} days")
     events = (part for part in parts if isinstance(part, Event))
-    return _Content(chunk, head, intervals, tuple(one for one in events if not is_ahead(one.at.wall_ns, now_s)))
+    return _Content(chunk, head, intervals, tuple(event for event in events if not is_ahead(event.at.wall_ns, now_s)))
 
 
 def _head(line: bytes, name: str) -> Head:
@@ -253,7 +253,7 @@ class _Writing:
         if chunk.first > max(known, chunk.oldest):  # the board still has what is missing, and publishes again
             self.answers[name] = chunk.machine, Stored(chunk.run, known)
             return
-        new = [one for one in content.intervals if one.seq >= known]
+        new = [interval for interval in content.intervals if interval.seq >= known]
         # a chunk without intervals only reports which ones the board no longer holds
         begin = new[0].seq if new else max(known, chunk.oldest)
         after = new[-1].seq + 1 if new else begin
@@ -270,7 +270,7 @@ class _Writing:
 
     def _add_rows(self, place: tuple[int, int], content: _Content, new: Iterable[Interval]) -> None:
         judged = _judged(content.head)
-        rows = [_row(content, one, source) for one in new for source in judged]
+        rows = [_row(content, interval, source) for interval in new for source in judged]
         put(
             self._connection,
             tables.INTERVAL,

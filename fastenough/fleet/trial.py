@@ -108,8 +108,8 @@ class FleetTrial:
             await self._until_stored(history, keeping)
             return self._result(history)
         finally:
-            for one in keeping:
-                one.cancel()
+            for task in keeping:
+                task.cancel()
             for part in reversed(self._parts or first):
                 part.end()
 
@@ -176,16 +176,16 @@ class FleetTrial:
             for nth, first in enumerate(range(0, self.fleet.boards, _BOARDS_EACH))
         ]
 
-    def _part(self, name: str, module: str, *words: object) -> KeptProcess:
-        command = [sys.executable, "-P", "-m", module, *map(str, words)]
+    def _part(self, name: str, module: str, *arguments: object) -> KeptProcess:
+        command = [sys.executable, "-P", "-m", module, *map(str, arguments)]
         return KeptProcess(name, command, self.folder / f"{name}.log")
 
     async def _until_stored(self, history: History, keeping: Sequence[asyncio.Future[None]]) -> None:
         before, new_s, said_s = -1, time.monotonic(), 0.0
         while True:
-            for one in keeping:
-                if one.done():
-                    one.result()
+            for task in keeping:
+                if task.done():
+                    task.result()
             stored, now_s = await asyncio.to_thread(_stored, history), time.time()
             published = self._published(now_s)
             if stored != before:

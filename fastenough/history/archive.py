@@ -102,9 +102,9 @@ def _close(history: History, folder: Folder, board: int, begin_s: int) -> str | 
     return name
 
 
-def _outside(of_board: Any, column: Any, span: Span, kept: Sequence[Span]) -> Any:
+def _outside(of_board: Any, column: Any, span: Span, excluded: Sequence[Span]) -> Any:
     """The rows of a span outside all kept spans."""
-    return and_(of_board, _within(column, span), not_(or_(false(), *(_within(column, moment) for moment in kept))))
+    return and_(of_board, _within(column, span), not_(or_(false(), *(_within(column, moment) for moment in excluded))))
 
 
 def _within(column: Any, span: Span) -> Any:

@@ -45,9 +45,9 @@ def board_of(history: History, viewer: Viewer, name: str) -> BoardInfo:
 
 def board_of_run(history: History, viewer: Viewer, run: str) -> str:
     """The name of the board that a run is of; empty for a run that is not there, or of a board that is not."""
-    wanted = seen_by(select(BOARD.c.name).join(RUN, RUN.c.board == BOARD.c.id).where(RUN.c.name == run), viewer)
+    question = seen_by(select(BOARD.c.name).join(RUN, RUN.c.board == BOARD.c.id).where(RUN.c.name == run), viewer)
     with history.reading() as connection:
-        return connection.execute(wanted).scalar() or ""
+        return connection.execute(question).scalar() or ""
 
 
 def board_status(history: History, viewer: Viewer, name: str, now_s: int) -> BoardStatus:
@@ -59,8 +59,8 @@ def board_status(history: History, viewer: Viewer, name: str, now_s: int) -> Boa
 def board_statuses(history: History, viewer: Viewer, now_s: int) -> list[BoardStatus]:
     """All boards, those first that need attention, and then by name."""
     with history.reading() as connection:
-        found = statuses_of(connection, seen_by(select(BOARD.c.id), viewer), now_s)
-    return sorted(found, key=lambda one: (one.state.rank, one.board.name))
+        statuses = statuses_of(connection, seen_by(select(BOARD.c.id), viewer), now_s)
+    return sorted(statuses, key=lambda status: (status.state.rank, status.board.name))
 
 
 def refusals(history: History, viewer: Viewer, name: str, most: int) -> list[RefusedRecording]:

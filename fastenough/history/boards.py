@@ -168,8 +168,8 @@ def series_numbers(connection: Connection, sources: Iterable[HistorySeries]) -> 
 
 
 def _known(connection: Connection, names: Iterable[str]) -> dict[str, int]:
-    found = connection.execute(select(SERIES.c.name, SERIES.c.id).where(SERIES.c.name.in_(list(names))))
-    return {name: number for name, number in found}
+    rows = connection.execute(select(SERIES.c.name, SERIES.c.id).where(SERIES.c.name.in_(list(names))))
+    return {name: number for name, number in rows}
 
 
 def enter_run(connection: Connection, run_id: str, head: Head, begin_s: int, end_s: int | None) -> tuple[int, int]:

@@ -112,9 +112,9 @@ class History:
         try:
             yield
         except SQLAlchemyError as error:
-            said = without_secrets(error, secrets_of(self.engine.url))
+            message = without_secrets(error, secrets_of(self.engine.url))
             raise Unavailable(
-                f"the history database is not available: {said}; the runs are safe, and the history can be rebuilt "
+                f"the history database is not available: {message}; the runs are safe, and the history can be rebuilt "
                 "from them"
             ) from None
 
@@ -200,8 +200,8 @@ def put(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]],
     if not rows:
         return
     same = tuple(keys) or tuple(column.name for column in table.primary_key)
-    said, order = _putting(connection.dialect, table, same, tuple(rows[0]))
-    connection.exec_driver_sql(said, [tuple(map(row.__getitem__, order)) if order else dict(row) for row in rows])
+    statement, order = _putting(connection.dialect, table, same, tuple(rows[0]))
+    connection.exec_driver_sql(statement, [tuple(map(row.__getitem__, order)) if order else dict(row) for row in rows])
 
 
 @cache

@@ -166,8 +166,8 @@ def _ingest_folded(
         if any(is_ahead(interval.end_wall_ns, now_s) for interval in batch):
             return place.intervals, False
         after = replace(place, intervals=place.intervals + len(batch), offset=place.offset if more else size)
-        told = [] if more else [event for event in events if not is_ahead(event.at.wall_ns, now_s)]
-        if not taking.put(place, after, batch, told):
+        last_events = [] if more else [event for event in events if not is_ahead(event.at.wall_ns, now_s)]
+        if not taking.put(place, after, batch, last_events):
             return place.intervals, True
         if not more:
             return after.intervals, True
@@ -180,8 +180,8 @@ def _events_of(lines: Iterator[bytes], run_id: str) -> tuple[list[Event], int]:
     size = 0
     for line in lines:
         size += len(line)
-        found = event_of(line, run_id) if _EVENT.match(line) else None
-        events += [] if found is None else [found]
+        event = event_of(line, run_id) if _EVENT.match(line) else None
+        events += [] if event is None else [event]
     return events, size
 
 
@@ -207,8 +207,8 @@ def catch_up(history: History, store: Store) -> IngestResult:
 def _sealed_sizes(history: History) -> dict[str, int]:
     """How far each run was read."""
     with history.reading() as connection:
-        found = connection.execute(select(RUN.c.name, CURSOR.c.offset).join(CURSOR, CURSOR.c.run == RUN.c.id))
-        return {name: offset for name, offset in found}
+        rows = connection.execute(select(RUN.c.name, CURSOR.c.offset).join(CURSOR, CURSOR.c.run == RUN.c.id))
+        return {name: offset for name, offset in rows}
 
 
 def _begin(history: History, run_id: str, stream: BinaryIO) -> tuple[bytes, _Position]:
@@ -277,16 +277,16 @@ class _Batch:
 def _parsed(taking: _RunIngest, place: _Position, lines: list[bytes]) -> _Batch:
     """Intervals ahead of this machine's clock wait, unless the recording itself goes back to a time before them: then
     the board's clock was set meanwhile, and they are passed over."""
-    now_s, batch, seen, size = taking.history.wall_s(), _Batch(), 0, 0
+    now_s, batch, taken, size = taking.history.wall_s(), _Batch(), 0, 0
     for line in lines:
         part = part_of(line, taking.run_id, taking.head)
         size += len(line)
         if isinstance(part, Interval) and part.seq >= place.intervals:
-            if part.seq != place.intervals + seen:
+            if part.seq != place.intervals + taken:
                 raise BadInput(
-                    f"{taking.run_id}: interval {part.seq} is out of order (expected {place.intervals + seen})"
+                    f"{taking.run_id}: interval {part.seq} is out of order (expected {place.intervals + taken})"
                 )
-            seen += 1
+            taken += 1
             if is_ahead(part.end_wall_ns, now_s):
                 batch.ahead_ns = max(batch.ahead_ns or 0, part.end_wall_ns - int(now_s * 1e9))
                 continue
@@ -295,7 +295,7 @@ def _parsed(taking: _RunIngest, place: _Position, lines: list[bytes]) -> _Batch:
         elif isinstance(part, Event) and not is_ahead(part.at.wall_ns, now_s):
             batch.events.append(part)
         if batch.ahead_ns is None:
-            batch.passed, batch.bytes = seen, size
+            batch.passed, batch.bytes = taken, size
     return batch
 
 

@@ -93,8 +93,8 @@ class MaximaRing:
         values = self.values.copy()
         if newest > self.newest:
             values[np.arange(max(self.newest, newest - size) + 1, newest + 1) % size] = NOTHING
-        kept = units > newest - size
-        np.maximum.at(values, units[kept] % size, maxima[kept])
+        recent = units > newest - size
+        np.maximum.at(values, units[recent] % size, maxima[recent])
         return MaximaRing(values, newest)
 
     def at(self, units: Integers) -> Integers:

@@ -13,7 +13,7 @@ from fastenough.analysis.keys import KEYED_FACTS
 from fastenough.facts import FACTS, Profile
 
 _VOLATILE = {fact.name for fact in FACTS if fact.volatile} | {"absent"}
-_MOST_TOLD = 200
+_MOST_CHARS = 200
 """Characters of a value."""
 
 
@@ -67,7 +67,7 @@ def profile_differences(was: Profile, now: Profile) -> list[ProfileDifference]:
     if repeated != set(differing):  # a changed hash is listed only without details of the change
         differing = [name for name in differing if name not in repeated]
     differences = [
-        ProfileDifference(name, before.get(name, "")[:_MOST_TOLD], after.get(name, "")[:_MOST_TOLD], _matters(name))
+        ProfileDifference(name, before.get(name, "")[:_MOST_CHARS], after.get(name, "")[:_MOST_CHARS], _matters(name))
         for name in differing
     ]
     return sorted(differences, key=lambda difference: not difference.latency)
@@ -127,17 +127,17 @@ def _facts(profile: Profile) -> dict[str, str]:
 
 def _part(profile: Profile, fact: str, name: str) -> str:
     """A part of a fact as text, empty where it is not known."""
-    found = profile.get(fact)
-    value = found.get(name) if isinstance(found, dict) else None
-    return "" if value is None else str(value)[:_MOST_TOLD]
+    values = profile.get(fact)
+    value = values.get(name) if isinstance(values, dict) else None
+    return "" if value is None else str(value)[:_MOST_CHARS]
 
 
 def _below(profile: Profile, fact: str, name: str) -> Mapping[str, object]:
-    found = profile.get(fact)
-    value = found.get(name) if isinstance(found, dict) else None
+    values = profile.get(fact)
+    value = values.get(name) if isinstance(values, dict) else None
     return value if isinstance(value, dict) else {}
 
 
 def _text(profile: Profile, fact: str) -> str:
     value = profile.get(fact)
-    return value[: _MOST_TOLD * 5] if isinstance(value, str) else ""
+    return value[: _MOST_CHARS * 5] if isinstance(value, str) else ""

@@ -173,8 +173,8 @@ def note_newest(connection: Connection, board: int, cells: Mapping[Key, Interval
     maxima: dict[int, list[tuple[int, int]]] = {}
     for (series, begin_s, _), cell in cells.items():
         maxima.setdefault(series, []).append((begin_s, cell.max_ns))
-    found = connection.execute(select(NOW).where(NOW.c.board == board, NOW.c.series.in_(maxima))).mappings()
-    here = {row["series"]: row for row in found}
+    rows = connection.execute(select(NOW).where(NOW.c.board == board, NOW.c.series.in_(maxima))).mappings()
+    here = {row["series"]: row for row in rows}
     put(
         connection,
         NOW,

@@ -167,111 +167,111 @@ def put_summaries(connection: Connection, numbers: Collection[int], now_s: int) 
         name: number
         for number, name in connection.execute(select(BOARD.c.id, BOARD.c.name).where(BOARD.c.id.in_(chosen)))
     }
-    rows = [_row(number_of[one.board.name], one, now_s) for one in statuses_of(connection, chosen, now_s)]
+    rows = [_row(number_of[status.board.name], status, now_s) for status in statuses_of(connection, chosen, now_s)]
     put(connection, SUMMARY, sorted(rows, key=lambda row: int(row["board"])))
 
 
-def _row(number: int, one: BoardStatus, now_s: int) -> dict[str, Any]:
-    board = one.board
-    said = (board.name, board.kernel, board.arch, board.rack, board.type, board.site, board.model)
+def _row(number: int, status: BoardStatus, now_s: int) -> dict[str, Any]:
+    board = status.board
+    texts = (board.name, board.kernel, board.arch, board.rack, board.type, board.site, board.model)
     return {
         "board": number,
         "at_s": now_s,
-        "rank": one.state.rank,
-        "silent_from_s": None if one.seen_s is None else one.seen_s + one.silent_after_s,
-        "seen_s": one.seen_s,
-        "max_5min_ns": one.max_5min_ns,
-        "max_24h_ns": one.max_24h_ns,
-        "max_30d_ns": one.max_30d_ns,
+        "rank": status.state.rank,
+        "silent_from_s": None if status.seen_s is None else status.seen_s + status.silent_after_s,
+        "seen_s": status.seen_s,
+        "max_5min_ns": status.max_5min_ns,
+        "max_24h_ns": status.max_24h_ns,
+        "max_30d_ns": status.max_30d_ns,
         "kernel": board.kernel[:_MOST_WORD],
-        "verdict": one.verdict,
-        "words": " ".join((*said, board.preemption, board.configuration)).lower(),
+        "verdict": status.verdict,
+        "words": " ".join((*texts, board.preemption, board.configuration)).lower(),
     }
 
 
 def _rank(now_s: int) -> ColumnElement[int]:
     """Rank of the condition of a board, which can become silent without any new data."""
-    due = and_(BOARD.c.watched, BOARD.c.state.not_in([str(one) for one in NOT_DUE]))
+    due = and_(BOARD.c.watched, BOARD.c.state.not_in([str(state) for state in NOT_DUE]))
     turned = and_(due, SUMMARY.c.rank > _SILENT, SUMMARY.c.silent_from_s < now_s)
     return case((turned, _SILENT), else_=func.coalesce(SUMMARY.c.rank, BoardCondition.NO_DATA.rank))
 
 
-def _chosen(question: _Rows, viewer: Viewer, wanted: BoardFilter, now_s: int) -> _Rows:
+def _chosen(question: _Rows, viewer: Viewer, board_filter: BoardFilter, now_s: int) -> _Rows:
     """Restrict a query to the boards that the viewer may see and that pass the filter."""
-    found = seen_by(question.select_from(BOARD).outerjoin(SUMMARY, SUMMARY.c.board == BOARD.c.id), viewer)
-    if wanted.name:
-        found = found.where(BOARD.c.name == wanted.name)
-    if wanted.text:
-        found = found.where(SUMMARY.c.words.contains(wanted.text.lower(), autoescape=True))
-    if wanted.group is not None:
-        kind, name = wanted.group
-        found = found.where(_GROUPS[kind] == name)
-    if wanted.state is not None:
-        found = found.where(_rank(now_s) == wanted.state.rank)
-    if wanted.verdict:
-        found = found.where(
-            func.coalesce(SUMMARY.c.verdict, "") == ("" if wanted.verdict == "none" else wanted.verdict)
+    rows = seen_by(question.select_from(BOARD).outerjoin(SUMMARY, SUMMARY.c.board == BOARD.c.id), viewer)
+    if board_filter.name:
+        rows = rows.where(BOARD.c.name == board_filter.name)
+    if board_filter.text:
+        rows = rows.where(SUMMARY.c.words.contains(board_filter.text.lower(), autoescape=True))
+    if board_filter.group is not None:
+        kind, name = board_filter.group
+        rows = rows.where(_GROUPS[kind] == name)
+    if board_filter.state is not None:
+        rows = rows.where(_rank(now_s) == board_filter.state.rank)
+    if board_filter.verdict:
+        rows = rows.where(
+            func.coalesce(SUMMARY.c.verdict, "") == ("" if board_filter.verdict == "none" else board_filter.verdict)
         )
-    if wanted.within_ns is not None:
-        found = found.where(SUMMARY.c.max_30d_ns <= wanted.within_ns)
-    return found
+    if board_filter.within_ns is not None:
+        rows = rows.where(SUMMARY.c.max_30d_ns <= board_filter.within_ns)
+    return rows
 
 
-def _sorted(found: _Rows, order: BoardOrder, now_s: int) -> _Rows:
+def _sorted(rows: _Rows, order: BoardOrder, now_s: int) -> _Rows:
     key = _rank(now_s) if order.sort is BoardSort.STATE else _SORTS[order.sort]
-    return found.order_by(key.is_(None), key.desc() if order.descending else key, BOARD.c.name)
+    return rows.order_by(key.is_(None), key.desc() if order.descending else key, BOARD.c.name)
 
 
-def board_totals(history: History, viewer: Viewer, wanted: BoardFilter, now_s: int, ahead_s: int) -> BoardTotals:
+def board_totals(history: History, viewer: Viewer, board_filter: BoardFilter, now_s: int, ahead_s: int) -> BoardTotals:
     """Totals of a filter.  ``ahead_s``: data further in the future come from a wrong clock, and are not the newest."""
     known_s = case((SUMMARY.c.seen_s <= now_s + ahead_s, SUMMARY.c.seen_s))
     rank = _rank(now_s).label(_RANK)
     question: _Rows = select(rank, func.count(), func.max(known_s), func.max(SUMMARY.c.seen_s))
     with history.reading() as connection:
-        rows = connection.execute(_chosen(question, viewer, wanted, now_s).group_by(_RANK)).all()
+        rows = connection.execute(_chosen(question, viewer, board_filter, now_s).group_by(_RANK)).all()
     known, any_s = ([row[place] for row in rows if row[place] is not None] for place in (2, 3))
     return BoardTotals({_CONDITIONS[row[0]]: row[1] for row in sorted(rows)}, max(known or any_s, default=None))
 
 
 def board_page(  # noqa: PLR0917 - every question: who asks, of what, and when
-    history: History, viewer: Viewer, wanted: BoardFilter, order: BoardOrder, span: tuple[int, int], now_s: int
+    history: History, viewer: Viewer, board_filter: BoardFilter, order: BoardOrder, span: tuple[int, int], now_s: int
 ) -> list[BoardStatus]:
     """The exact status of the boards at the places ``span[0]`` to ``span[1] - 1`` of an order."""
     with history.reading() as connection:
-        question = _sorted(_chosen(select(BOARD.c.id, BOARD.c.name), viewer, wanted, now_s), order, now_s)
+        question = _sorted(_chosen(select(BOARD.c.id, BOARD.c.name), viewer, board_filter, now_s), order, now_s)
         return _in_order(connection, question.offset(span[0]).limit(span[1] - span[0]), now_s)
 
 
 def boards_after(  # noqa: PLR0917 - as above
-    history: History, viewer: Viewer, wanted: BoardFilter, after: str, most: int, now_s: int
+    history: History, viewer: Viewer, board_filter: BoardFilter, after: str, most: int, now_s: int
 ) -> list[BoardStatus]:
     """The exact status of at most ``most`` boards whose names follow ``after``, by name."""
     with history.reading() as connection:
-        found = _chosen(select(BOARD.c.id, BOARD.c.name), viewer, wanted, now_s).where(BOARD.c.name > after)
-        return _in_order(connection, found.order_by(BOARD.c.name).limit(most), now_s)
+        rows = _chosen(select(BOARD.c.id, BOARD.c.name), viewer, board_filter, now_s).where(BOARD.c.name > after)
+        return _in_order(connection, rows.order_by(BOARD.c.name).limit(most), now_s)
 
 
 def _in_order(connection: Connection, question: Select[Any], now_s: int) -> list[BoardStatus]:
     names = {number: name for number, name in connection.execute(question)}
     if not names:
         return []
-    found = {
-        one.board.name: one
-        for one in statuses_of(connection, select(BOARD.c.id).where(BOARD.c.id.in_(list(names))), now_s)
+    statuses = {
+        status.board.name: status
+        for status in statuses_of(connection, select(BOARD.c.id).where(BOARD.c.id.in_(list(names))), now_s)
     }
-    return [found[name] for name in names.values() if name in found]
+    return [statuses[name] for name in names.values() if name in statuses]
 
 
 def group_names(history: History, viewer: Viewer, most: int) -> dict[GroupKind, tuple[str, ...]]:
     """Names of all known groups, by kind; kinds with more than ``most`` groups are omitted."""
-    found: dict[GroupKind, tuple[str, ...]] = {}
+    groups: dict[GroupKind, tuple[str, ...]] = {}
     with history.reading() as connection:
         for kind, column in _GROUPS.items():
             question = _chosen(select(column).distinct(), viewer, BoardFilter(), 0).where(column != "")
             names = sorted(connection.scalars(question.limit(most + 1)))
             if 0 < len(names) <= most:
-                found[kind] = tuple(names)
-    return found
+                groups[kind] = tuple(names)
+    return groups
 
 
 def board_groups(history: History, viewer: Viewer, kind: GroupKind, now_s: int) -> list[BoardGroup]:
@@ -296,8 +296,8 @@ def _quantiles(connection: Connection, viewer: Viewer, kind: GroupKind, now_s: i
     size = func.count().over(partition_by=_GROUPS[kind]).label("size")
     ranked = _chosen(select(column, value, place, size), viewer, BoardFilter(), now_s)
     inner = ranked.where(SUMMARY.c.max_30d_ns.is_not(None)).subquery()
-    wanted = [_place(inner.c.size, percent) for percent in QUANTILES]
-    rows = connection.execute(select(inner).where(or_(*(inner.c.place == one for one in wanted)))).all()
+    places = [_place(inner.c.size, percent) for percent in QUANTILES]
+    rows = connection.execute(select(inner).where(or_(*(inner.c.place == place for place in places)))).all()
     values: dict[str, dict[int, int]] = {}
     sizes: dict[str, int] = {}
     for name, max_ns, at, count in rows:
@@ -313,5 +313,5 @@ def _place(size: _Size, percent: int) -> _Size:
 
 def totals_of(statuses: Sequence[BoardStatus]) -> dict[BoardCondition, int]:
     """Number of boards by condition, the most urgent first."""
-    counts = {one: sum(status.state is one for status in statuses) for one in _CONDITIONS}
-    return {one: count for one, count in counts.items() if count}
+    counts = {condition: sum(status.state is condition for status in statuses) for condition in _CONDITIONS}
+    return {condition: count for condition, count in counts.items() if count}

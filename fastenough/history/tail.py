@@ -70,11 +70,11 @@ def tail_points(
     change when they were noted.
     """
     begins, values = np.array(begins_s, dtype=np.int64), np.array(max_ns, dtype=np.float64)
-    found = [
+    candidates = [
         point for places in equally_measured(counts) for point in _points_of(begins[places], values[places], between)
     ]
     points: list[TailPoint] = []
-    for point in sorted(found, key=lambda each: each.noted_s):
+    for point in sorted(candidates, key=lambda point: point.noted_s):
         if not any(point.rises is other.rises and abs(point.at_s - other.at_s) < APART_S for other in points):
             points.append(point)
     return points

@@ -11,7 +11,7 @@ from fastenough.board.base import Booted
 from fastenough.implementations.base import Act, TaskKind
 from fastenough.implementations.catalogue import ProbeEntry, Value
 from fastenough.implementations.linux_kernel import inserted
-from fastenough.implementations.linux_user import LinuxUser, words
+from fastenough.implementations.linux_user import LinuxUser, probe_arguments
 from fastenough.implementations.task import Task
 from fastenough.model import BadInput, NotApplicable
 from fastenough.settings import Settings
@@ -70,7 +70,7 @@ class CoreUser(LinuxUser):
     def start(self, booted: Booted, act: Act, settings: Settings) -> Iterator[Task]:
         with (
             self._with_lines(booted, act, settings),
-            Task(booted.link, [self.program, *words(act)], act.limit_s, silence_s=act.silence_s) as task,
+            Task(booted.link, [self.program, *probe_arguments(act)], act.limit_s, silence_s=act.silence_s) as task,
         ):
             yield task
 

@@ -42,7 +42,7 @@ _OWN = tuple(
 _TIMEOUT_S = 20.0
 
 
-def words(path: str, act: Act) -> str:
+def insmod_arguments(path: str, act: Act) -> str:
     """The arguments of ``insmod``."""
     method = str(act.parameters.get(_METHOD, next(iter(TIMER_TASKS))))
     arguments = [path, f"task={TIMER_TASKS[method] if act.probe == 'timer' else act.probe}"]
@@ -116,7 +116,7 @@ class LinuxKernel:
     @contextmanager
     def start(self, booted: Booted, act: Act, settings: Settings) -> Iterator[Task]:
         with (
-            inserted(booted, settings, self.module, words(booted.module(self.module), act)),
+            inserted(booted, settings, self.module, insmod_arguments(booted.module(self.module), act)),
             Task(booted.link, reading(booted, act), act.limit_s, silence_s=act.silence_s) as task,
         ):
             yield task

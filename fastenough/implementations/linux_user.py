@@ -15,7 +15,7 @@ from fastenough.model import BadInput
 from fastenough.settings import Settings
 
 
-def words(act: Act) -> list[str]:
+def probe_arguments(act: Act) -> list[str]:
     """The probe's command line after its own name."""
     return [act.probe, *options(act), *([f"--thread-name={act.thread_name}"] if act.thread_name else [])]
 
@@ -62,7 +62,7 @@ class LinuxUser:
 
     @contextmanager
     def start(self, booted: Booted, act: Act, settings: Settings) -> Iterator[Task]:
-        with Task(booted.link, [booted.probe, *words(act)], act.limit_s, silence_s=act.silence_s) as task:
+        with Task(booted.link, [booted.probe, *probe_arguments(act)], act.limit_s, silence_s=act.silence_s) as task:
             yield task
 
     def counted(self, booted: Booted, act: Act, tally: Tally) -> Counted | None:

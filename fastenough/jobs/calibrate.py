@@ -101,7 +101,7 @@ TaskStarter = Callable[[Act], AbstractContextManager[Probing]]
 @contextmanager
 def _in_kernel(booted: Booted, settings: Settings, act: Act) -> Iterator[Probing]:
     """A running act in the kernel."""
-    arguments = linux_kernel.words(booted.module(linux_kernel.MODULE), act)
+    arguments = linux_kernel.insmod_arguments(booted.module(linux_kernel.MODULE), act)
     with (
         linux_kernel.inserted(booted, settings, linux_kernel.MODULE, arguments),
         Probing(booted.link, linux_kernel.reading(booted, act), act.limit_s) as task,

@@ -77,7 +77,7 @@ class InjectionPlan:
 @contextmanager
 def in_user_space(booted: Booted, act: Act) -> Iterator[Probing]:
     """A running act in user space."""
-    with Probing(booted.link, [booted.probe, *linux_user.words(act)], act.limit_s) as task:
+    with Probing(booted.link, [booted.probe, *linux_user.probe_arguments(act)], act.limit_s) as task:
         yield task
 
 

@@ -52,7 +52,7 @@ def read_limits(path: Path) -> Limits:
 
 
 def _allowed(table: Table) -> AllowedDepartures:
-    allowed = AllowedDepartures(table.words("differs", (), ENVIRONMENT), table.words("missing", ()))
+    allowed = AllowedDepartures(table.texts("differs", (), ENVIRONMENT), table.texts("missing", ()))
     table.finish(ALLOW_KEYS)
     return allowed
 

@@ -391,8 +391,10 @@ class AgentLink:
                 self.send(0, FrameKind.PING)
 
     def _launch(self, argv: Sequence[str], input: bytes, scratch: str, limit_s: float) -> AgentProcess:
-        content = NUMBER.pack(round(limit_s * 1000)) + b"".join(word.encode() + b"\0" for word in (scratch, *argv))
-        if len(content) > FRAME_MOST or any("\0" in word for word in (scratch, *argv)):
+        content = NUMBER.pack(round(limit_s * 1000)) + b"".join(
+            argument.encode() + b"\0" for argument in (scratch, *argv)
+        )
+        if len(content) > FRAME_MOST or any("\0" in argument for argument in (scratch, *argv)):
             raise ValueError("the command is too long for one frame, or contains a NUL byte")
         number = next(self._numbers)
         process = AgentProcess(self, number, argv[0])

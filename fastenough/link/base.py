@@ -223,9 +223,9 @@ def _all_at_once(link: Link, patterns: list[str]) -> dict[str, bytes]:
 
 def _some_at_once(link: Link, patterns: list[str]) -> dict[str, bytes]:
     """Read by ``head``, which prints each file's name before its content if there are several: hence /dev/null."""
-    words = " ".join(path if _is_pattern(path) else shlex.quote(path) for path in patterns)
+    arguments = " ".join(path if _is_pattern(path) else shlex.quote(path) for path in patterns)
     try:
-        completed = link.run(["sh", "-c", f"{HEAD} {words} 2>/dev/null"], _TIMEOUT_S)
+        completed = link.run(["sh", "-c", f"{HEAD} {arguments} 2>/dev/null"], _TIMEOUT_S)
     except (OSError, Stalled):
         return _one_by_one(link, patterns)
     return printed_files(completed.stdout)

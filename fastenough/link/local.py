@@ -287,8 +287,8 @@ def may_sudo() -> bool:
         return False
     try:
         return all(
-            link.run(words, _TIMEOUT_S).status == 0
-            for link, words in ((LocalLink(), [*_SUDO, "true"]), (_Root(), ["true"]))
+            link.run(command, _TIMEOUT_S).status == 0
+            for link, command in ((LocalLink(), [*_SUDO, "true"]), (_Root(), ["true"]))
         )
     except Stalled:
         return False

@@ -79,9 +79,9 @@ class Ring:
             raise FastenoughError(f"{self._link.name}: cannot compute the hash of {file.name}; install coreutils there")
         return digest[0]
 
-    def _ask(self, script: str, file: RingFile, *words: str) -> Completed:
+    def _ask(self, script: str, file: RingFile, *arguments: str) -> Completed:
         """Return the output of a script for one recording; raise RecordingGone."""
-        answer = self._link.run(["sh", "-c", script, "sh", self.folder, file.name, *words], _TIMEOUT_S)
+        answer = self._link.run(["sh", "-c", script, "sh", self.folder, file.name, *arguments], _TIMEOUT_S)
         if answer.status == _NO_FILE:
             raise RecordingGone(f"{file.name} is no longer in the ring")
         return answer

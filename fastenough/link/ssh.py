@@ -66,7 +66,7 @@ class Address:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{f'{self.user}@' if self.user else ''}{host}{f':{self.port}' if self.port else ''}"
 
-    def words(self) -> list[str]:
+    def arguments(self) -> list[str]:
         """Return the arguments for ssh, options first."""
         return [
             *(("-l", self.user) if self.user else ()),
@@ -129,8 +129,8 @@ class _Connection:
                 "-T",
                 "-a",
                 "-x",
-                *(word for name, value in _OPTIONS.items() for word in ("-o", f"{name}={value}")),
-                *address.words(),
+                *(argument for name, value in _OPTIONS.items() for argument in ("-o", f"{name}={value}")),
+                *address.arguments(),
                 command,
             ]
         )
@@ -167,7 +167,7 @@ class _Connection:
             self.process.wait(_LAST_WORDS_S)
         self.end()
         text = "\n".join(self.messages())
-        command = f"ssh {' '.join(word for word in self.address.words() if word != '--')}"
+        command = f"ssh {' '.join(argument for argument in self.address.arguments() if argument != '--')}"
         if "IDENTIFICATION HAS CHANGED" in text:
             return BadInput(
                 f"ssh://{self.address}: its host key has changed; if that is expected, remove the old "

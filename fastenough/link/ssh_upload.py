@@ -67,21 +67,21 @@ class AgentUpload:
         content, copies = b"", 0
         with suppress(BrokenPipeError), self._time_limit(process, _TALK_S):
             while (line := self._next(process)) is not None:
-                word, rest = line
-                if word == "board" and not content:
+                keyword, rest = line
+                if keyword == "board" and not content:
                     content = self._file_for(rest)
                     self._write(process, f"{len(content)} {hashlib.sha256(content).hexdigest()}\n".encode())
-                elif word == "copy" and copies < _COPIES_MOST:
+                elif keyword == "copy" and copies < _COPIES_MOST:
                     self._write(process, content)
                     copies += 1
-                elif word == "refused":
+                elif keyword == "refused":
                     refused.append(rest)
-                elif word == "nowhere":
+                elif keyword == "nowhere":
                     raise NotApplicable(
                         "the board has no directory from which the probe can be started: "
                         f"{'; '.join(refused) or 'no directory could be created'}"
                     )
-                elif word == "ready":
+                elif keyword == "ready":
                     return True
         return False
 
@@ -96,9 +96,9 @@ class AgentUpload:
                 if byte != b"\n":
                     continue
                 lines, pending = output_lines(pending), b""
-                words = next((line.split(" ", 2) for line in lines if line.startswith(f"{self._key} ")), None)
-                if words is not None:
-                    return words[1], " ".join(words[2:])
+                parts = next((line.split(" ", 2) for line in lines if line.startswith(f"{self._key} ")), None)
+                if parts is not None:
+                    return parts[1], " ".join(parts[2:])
         return None
 
     def _write(self, process: subprocess.Popen[bytes], content: bytes) -> None:

@@ -103,8 +103,8 @@ class GuestLoad:
         alive = {pid for pid, _ in last.uses}
         for argv, pid, errors in zip(self._command_lines, results.background, results.errors, strict=True):
             if pid not in alive:
-                words = "".join(f": {line}" for line in output_lines(errors)[-1:])
-                yield f"{argv[0]} of load {self._load.name} exited too early{words}"
+                reason = "".join(f": {line}" for line in output_lines(errors)[-1:])
+                yield f"{argv[0]} of load {self._load.name} exited too early{reason}"
 
     def _results(self) -> Results:
         if self._link.results is None:

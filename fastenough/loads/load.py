@@ -79,8 +79,8 @@ class Load:
 
 def _filled(command: tuple[str, ...], cpus: int, scratch: str, limit_s: int) -> list[str]:
     return [
-        word.replace("{cpus}", str(cpus)).replace("{scratch}", scratch).replace("{limit_s}", str(limit_s))
-        for word in command
+        argument.replace("{cpus}", str(cpus)).replace("{scratch}", scratch).replace("{limit_s}", str(limit_s))
+        for argument in command
     ]
 
 

@@ -80,10 +80,10 @@ class ReadBack:
 
 def with_proof(lines: Iterable[bytes], stated: LoadStated) -> Iterator[bytes]:
     """The lines after the head of a recording; the proof of the stated load is added to the end."""
-    seen = ReadBack(stated)
+    read_back = ReadBack(stated)
     for line in lines:
         if line.startswith(b'{"type":"interval"') and line.endswith(b"\n"):
-            seen.take(json.loads(line))
+            read_back.take(json.loads(line))
         elif line.startswith(b'{"type":"end"') and line.endswith(b"\n"):
-            line = line_bytes(json.loads(line) | {"load": proof_line(seen.proof())})  # noqa: PLW2901
+            line = line_bytes(json.loads(line) | {"load": proof_line(read_back.proof())})  # noqa: PLW2901
         yield line

@@ -25,9 +25,9 @@ _LOOK_S = 0.2
 _FROM_FOLDER = 'PATH=$1:$PATH; shift; exec "$@"'
 
 
-def _last_words(process: Process) -> str:
-    said = output_lines(process.stderr())
-    return f": {said[-1]}" if said else ""
+def _last_line(process: Process) -> str:
+    lines = output_lines(process.stderr())
+    return f": {lines[-1]}" if lines else ""
 
 
 class StartedLoad(Protocol):
@@ -76,7 +76,7 @@ class RunningLoad:
 
     def head(self) -> LoadStated:
         """The entry in the head of the recording."""
-        brought = f"; brought by the bench: {self._brought.told}" if self._brought else ""
+        brought = f"; brought by the bench: {self._brought.names}" if self._brought else ""
         return LoadStated(
             self._load.name,
             tuple(map(tuple, self.command_lines)),
@@ -111,8 +111,8 @@ class RunningLoad:
             return
         done = self._link.run(self._with_tools(self._load.trial))
         if done.status:
-            said = output_lines(done.stderr) or [f"its trial exited with status {done.status}"]
-            raise NotApplicable(f"load {self._load.name} cannot run here: {said[-1]}")
+            lines = output_lines(done.stderr) or [f"its trial exited with status {done.status}"]
+            raise NotApplicable(f"load {self._load.name} cannot run here: {lines[-1]}")
 
     def _with_tools(self, command: Sequence[str]) -> list[str]:
         return ["sh", "-c", _FROM_FOLDER, "sh", self._brought.folder, *command] if self._brought else list(command)
@@ -166,11 +166,11 @@ class RunningLoad:
             before = last or self._before
             if not self._processes or before is None:
                 return None
-            seen = self._watched()
-            if seen is before:
+            sample = self._watched()
+            if sample is before:
                 return None
-            last = seen
-            return used(before, seen)
+            last = sample
+            return used(before, sample)
 
         return use
 
@@ -196,7 +196,7 @@ class RunningLoad:
         assert self._before is not None and self._stretches is not None, "begin() comes first"
         proof = prove(self._load.name, self._load.expects, self._cpus, self._before, self._look())
         ended = [
-            f"{command[0]} of load {self._load.name} exited too early" + _last_words(process)
+            f"{command[0]} of load {self._load.name} exited too early" + _last_line(process)
             for command, process in zip(self.command_lines, self._processes, strict=True)
             if not process.running
         ]

@@ -46,11 +46,11 @@ _UNPACK_S = 180.0
 
 @dataclass(frozen=True)
 class CopiedTools:
-    """``folder``: directory of the programs; ``told``: their names.  They are removed when ``holder`` ends."""
+    """``folder``: directory of the programs; ``names``: their names.  They are removed when ``holder`` ends."""
 
     holder: Process
     folder: str
-    told: str
+    names: str
 
 
 def lacking_tools(link: Link, load: Load) -> list[str]:

@@ -52,7 +52,7 @@ class ModulePlace:
 def _steps(link: Link, requested: Requested) -> list[Step]:
     path, *parameters = str(requested).split()
     file = PurePosixPath(path)
-    if file.suffix != ".ko" or not all("=" in word for word in parameters):
+    if file.suffix != ".ko" or not all("=" in parameter for parameter in parameters):
         raise BadInput(
             f"setting kernel-module = {requested!r} is not valid; use the path of a .ko file on the board "
             'and its parameters, such as "/root/fastenough.ko task=response"'

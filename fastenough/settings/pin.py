@@ -88,8 +88,8 @@ def _place(link: Link, chip: str, line: int) -> PinPlace:
 
 
 def _steps(link: Link, requested: Requested) -> list[Step]:
-    words = str(requested).split(",")
-    matches = [_REQUESTED.fullmatch(word.strip()) for word in words]
+    requests = str(requested).split(",")
+    matches = [_REQUESTED.fullmatch(request.strip()) for request in requests]
     if not all(matches):
         raise BadInput(
             f"setting pin = {requested!r} is not valid; use CHIP/LINE=in or CHIP/LINE=out, such as "

@@ -63,9 +63,9 @@ def word_of_each_cpu(name: str, summary: str, files: str, offered: str, absent: 
         paths = link.glob(files)
         if not paths:
             raise NotApplicable(absent)
-        words = link.read(f"{paths[0].rpartition('/')[0]}/{offered}").decode(errors="replace").split()
-        if requested not in words:
-            raise BadInput(f"setting {name} = {requested!r} is not valid; use one of {', '.join(words)}")
+        values = link.read(f"{paths[0].rpartition('/')[0]}/{offered}").decode(errors="replace").split()
+        if requested not in values:
+            raise BadInput(f"setting {name} = {requested!r} is not valid; use one of {', '.join(values)}")
         return [(FilePlace(path, cpu=int(path.split("/")[5][3:])), str(requested)) for path in paths]
 
     return Setting(name, summary, steps, files=(files,))

@@ -162,7 +162,11 @@ class Store:
         if not gone:
             return
         missing = set(gone)
-        summaries = [one for one in self._index.find({}, brief=True) if one.id in missing and one.state != "running"]
+        summaries = [
+            summary
+            for summary in self._index.find({}, brief=True)
+            if summary.id in missing and summary.state != "running"
+        ]
         try:
             note_removed(self._folder, summaries)
         except (OSError, Untrusted):  # such as a full disk: the next one to open the store tries again

@@ -138,8 +138,8 @@ def stored_campaign(store: Store, campaign: str) -> StoredCampaign | None:
     missing = _missing(mine, by_position)
     since = mine[0].id if missing else mine[-1].id
     nameless = [run.id for run in store.runs(brief=True, campaign=None, state="damaged") if run.id > since]
-    kept = sorted([run.id for run in by_position.values()] + nameless)
-    return StoredCampaign(campaign, tuple(kept), tuple(missing))
+    runs = sorted([run.id for run in by_position.values()] + nameless)
+    return StoredCampaign(campaign, tuple(runs), tuple(missing))
 
 
 def _missing(mine: Sequence[RunSummary], by_position: dict[int | None, RunSummary]) -> list[str]:

@@ -104,8 +104,8 @@ def _lines(path: Path, id: str) -> tuple[Mapping[str, Any], Mapping[str, Any]] |
     if not _NAME.match(id):
         return None
     try:
-        with Folder.at(path) as folder, folder.below(CONCLUSIONS) as kept:
-            head, chapter = map(parse_line, kept.read(id + _ENDING, _MOST_BYTES).splitlines())
+        with Folder.at(path) as folder, folder.below(CONCLUSIONS) as folder_of_conclusions:
+            head, chapter = map(parse_line, folder_of_conclusions.read(id + _ENDING, _MOST_BYTES).splitlines())
     except (OSError, ValueError, Untrusted):
         return None
     known = isinstance(head, dict) and isinstance(chapter, dict) and {key: head.get(key) for key in _FORM} == _FORM

@@ -67,8 +67,8 @@ def secrets_of(url: URL) -> list[str]:
         for name, value in url.query.items()
         if name not in ("host", "port", "dbname")
     ]
-    found = [url.password or "", quote(url.password or ""), *queried]
-    return sorted((secret for secret in found if len(secret) >= _LEAST_SECRET), key=len, reverse=True)
+    secrets = [url.password or "", quote(url.password or ""), *queried]
+    return sorted((secret for secret in secrets if len(secret) >= _LEAST_SECRET), key=len, reverse=True)
 
 
 def without_secrets(error: Exception, secrets: Iterable[str]) -> str:
@@ -169,9 +169,9 @@ class Index:
 
     def known(self) -> dict[str, tuple[str, str]]:
         """State and stamp by id of this place's runs."""
-        wanted = select(_RUNS.c.id, _RUNS.c.state, _RUNS.c.stamp).where(_RUNS.c.place == self._place)
+        question = select(_RUNS.c.id, _RUNS.c.state, _RUNS.c.stamp).where(_RUNS.c.place == self._place)
         with self._mendable(), self._engine.connect() as connection:
-            return {run_id: (state, stamp) for run_id, state, stamp in connection.execute(wanted)}
+            return {run_id: (state, stamp) for run_id, state, stamp in connection.execute(question)}
 
     def find(self, equal: Mapping[str, object], last: int | None = None, *, brief: bool = False) -> list[RunSummary]:
         """Runs whose fields equal those given, oldest first, of all of them or the ``last`` ones.
@@ -181,8 +181,8 @@ class Index:
         unknown = set(equal) - set(_NAMES)
         if unknown:
             raise BadInput(f"runs have no field {', '.join(sorted(unknown))}; use {', '.join(_NAMES)}")
-        wanted = [null() if brief and name == "planned" else _RUNS.c[name] for name in _NAMES]
-        question = select(*wanted).order_by(_RUNS.c.id.desc()).limit(last)
+        columns = [null() if brief and name == "planned" else _RUNS.c[name] for name in _NAMES]
+        question = select(*columns).order_by(_RUNS.c.id.desc()).limit(last)
         for name, value in equal.items():
             question = question.where(_RUNS.c[name] == value)
         with self._mendable(), self._engine.connect() as connection:
@@ -193,8 +193,8 @@ class Index:
         """The campaign of the newest run that belongs to one, None if there is none."""
         question = select(_RUNS.c.campaign).where(_RUNS.c.campaign != "").order_by(_RUNS.c.id.desc()).limit(1)
         with self._mendable(), self._engine.connect() as connection:
-            found: str | None = connection.execute(question).scalar()
-        return found
+            campaign: str | None = connection.execute(question).scalar()
+        return campaign
 
     def starting_with(self, prefix: str) -> list[tuple[str, str]]:
         """Id and place of every run whose id has this prefix."""

@@ -141,8 +141,8 @@ def columns_fault_of(runs: Folder, name: str) -> str | None:
 def folded(runs: Folder, name: str) -> FoldedRun | None:
     """A sealed run from its columns, None if it has no valid ones; raises FastenoughError."""
     try:
-        found: FoldedRun | None = _sealed().folded(lambda: runs.below(name), summary_of(runs, name, suspicious=False))
-        return found
+        run: FoldedRun | None = _sealed().folded(lambda: runs.below(name), summary_of(runs, name, suspicious=False))
+        return run
     except OSError as error:
         raise FastenoughError(f"run {run_id_of(name)}: its columns cannot be read: {error.strerror}") from error
 

@@ -85,8 +85,8 @@ def columns_fault(opening: Opening, run_id: str) -> str | None:
     with suppress(FastenoughError, OSError), opening() as folder:
         summary = read_summary(folder, run_id)
         source = _source(folder, summary)
-        kept = columns.stored_columns(source)
-        if kept is not None and columns.differ(source, kept):
+        stored = columns.stored_columns(source)
+        if stored is not None and columns.differ(source, stored):
             return "its columns contradict its recording; 'fastenough store rebuild' recreates them from the recording"
     return None
 

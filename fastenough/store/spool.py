@@ -199,8 +199,8 @@ class Spool:
 
     def keep_refused(self, refused: Mapping[str, str]) -> None:
         newest = dict(sorted(refused.items())[-_MOST_REFUSED:])
-        said = {"by": __version__, "recordings": newest}
-        self._folder.replace(_REFUSED, json.dumps(said).encode() + b"\n", 0o600)
+        document = {"by": __version__, "recordings": newest}
+        self._folder.replace(_REFUSED, json.dumps(document).encode() + b"\n", 0o600)
 
     def keep_last(self, last: Last) -> None:
         self._folder.replace(_LAST, json.dumps(asdict(last)).encode() + b"\n", 0o600)
@@ -234,8 +234,8 @@ def _whole_lines(file: BinaryIO) -> int:
 
 def _folder_name(board: str, ring: str) -> str:
     """A unique folder name for any board and path."""
-    told = re.sub(r"[^0-9A-Za-z]+", "-", board)[:40].strip("-")
-    return f"{told}-{hashlib.sha256(json.dumps([board, ring]).encode()).hexdigest()[:16]}"
+    prefix = re.sub(r"[^0-9A-Za-z]+", "-", board)[:40].strip("-")
+    return f"{prefix}-{hashlib.sha256(json.dumps([board, ring]).encode()).hexdigest()[:16]}"
 
 
 @contextmanager

@@ -77,8 +77,8 @@ class DeterministicLink:
 
     def survey(self, patterns: Sequence[str], command_lines: Sequence[str]) -> None:
         """Read, in one boot, the files that match and the output of the commands that the guest has."""
-        words = " ".join(sorted(pattern for pattern in patterns if not pattern.endswith(".gz")))
-        read = Command(("sh", "-c", f"{HEAD} {words} 2>/dev/null"))
+        arguments = " ".join(sorted(pattern for pattern in patterns if not pattern.endswith(".gz")))
+        read = Command(("sh", "-c", f"{HEAD} {arguments} 2>/dev/null"))
         compressed = [path for path in patterns if path.endswith(".gz")]
         lines = [("cat", path) for path in compressed] + [tuple(line.split()) for line in command_lines]
         commands = [Command(_APPLETS), read, *map(Command, lines)]
@@ -163,11 +163,11 @@ class DeterministicLink:
             self._beginning, self._files[path] = replace(self._beginning, settings=settings), original
             return
         commands = [Command(("sh", "-c", f"cat >{shlex.quote(path)}"), content), Command(("cat", path))]
-        written, shown = self._guest.boot(commands, None, self._beginning).results(_COMMAND_S).commands
+        written, output = self._guest.boot(commands, None, self._beginning).results(_COMMAND_S).commands
         if written.status:
             raise OSError(errno.EINVAL, written.stderr.decode(errors="replace").strip() or "refused", path)
         self._beginning = replace(self._beginning, settings={**settings, path: content})
-        self._files[path] = shown.stdout
+        self._files[path] = output.stdout
 
     def exists(self, path: str) -> bool:
         return path in self._files or self.run(["test", "-e", path]).status == 0

@@ -93,19 +93,19 @@ class SimulatedGauge:
             start_new_session=True,
         )
         assert self._popen.stdout is not None
-        words = self._popen.stdout.readline().split()
+        fields = self._popen.stdout.readline().split()
         self._pins = pins
         self._connection = socket.socket(socket.AF_UNIX)
         self._messages: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._counter_replies: queue.SimpleQueue[dict[str, int]] = queue.SimpleQueue()
         self._wire_fault = ""
         self._is_connected = True
-        if words[:1] != ["ready"]:
+        if fields[:1] != ["ready"]:
             self._popen.wait()
             fault = self.fault()
             self.close()
             raise FastenoughError(f"the simulated gauge did not start: {fault}")
-        self.terminal = words[1].removeprefix("terminal=")
+        self.terminal = fields[1].removeprefix("terminal=")
         self.edges: Counter[str] = Counter()
         self._connection.connect(str(directory / "gauge.sock"))
         pins.on_edge = self._forward_edge

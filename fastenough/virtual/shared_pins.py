@@ -42,8 +42,8 @@ class _Memory:
     def read(self, offset: int) -> int:
         return int(struct.unpack_from("<I", self._bytes, offset)[0])
 
-    def write(self, offset: int, word: int) -> None:
-        struct.pack_into("<I", self._bytes, offset, word & 0xFFFFFFFF)
+    def write(self, offset: int, value: int) -> None:
+        struct.pack_into("<I", self._bytes, offset, value & 0xFFFFFFFF)
 
     def close(self) -> None:
         self._bytes.close()

@@ -8,11 +8,23 @@ import re
 from fastenough import words
 from fastenough.audit.check import Check
 from fastenough.audit.facts import Facts, Unknown, as_cpus, as_mask
-from fastenough.audit.finding import Group, Seen, Severity, boot, build, costs, done, fine, hides, unknown, written
+from fastenough.audit.finding import (
+    CheckOutcome,
+    Group,
+    Severity,
+    boot,
+    build,
+    costs,
+    done,
+    fine,
+    hides,
+    unknown,
+    written,
+)
 from fastenough.facts.cpu import list_form
 
 
-def _isolated_cpus(facts: Facts) -> Seen:
+def _isolated_cpus(facts: Facts) -> CheckOutcome:
     reported = facts.get("cpu_isolation", "isolated")
     partitions = as_cpus(facts.get("isolated_partitions"))
     if isolated := as_cpus(reported) | partitions:
@@ -25,7 +37,7 @@ def _isolated_cpus(facts: Facts) -> Seen:
     return costs("none: real-time tasks share their CPU with all other tasks", boot(f"isolcpus={facts.set_apart}"))
 
 
-def _tickless_cpus(facts: Facts) -> Seen:
+def _tickless_cpus(facts: Facts) -> CheckOutcome:
     if len(facts.online) < 2:
         return fine("only one CPU, which keeps the time")
     without = as_cpus(facts.get("cpu_isolation", "nohz_full"))
@@ -42,7 +54,7 @@ _FILES = {
 }
 
 
-def _work_queues(facts: Facts) -> Seen:
+def _work_queues(facts: Facts) -> CheckOutcome:
     if len(facts.online) < 2:
         return fine("only one CPU")
     apart, others = as_cpus(facts.set_apart), as_cpus(facts.others)
@@ -58,7 +70,7 @@ def _work_queues(facts: Facts) -> Seen:
     return costs(f"any CPU, including {facts.set_apart}", *(written(path, mask) for path in wide))
 
 
-def _siblings(facts: Facts) -> Seen:
+def _siblings(facts: Facts) -> CheckOutcome:
     shared = [group for group in facts.get("cpu", "topology", "core") or () if len(group) > 1]
     if not shared:
         smt = facts.get("cpu", "smt")
@@ -72,7 +84,7 @@ def _siblings(facts: Facts) -> Seen:
     )
 
 
-def _cpus_granted(facts: Facts) -> Seen:
+def _cpus_granted(facts: Facts) -> CheckOutcome:
     allowed = as_cpus(facts.need("cpus_allowed"))
     withheld = facts.online - allowed - as_cpus(facts.get("cpu_isolation", "isolated"))
     if not withheld:
@@ -103,7 +115,7 @@ def _named(facts: Facts, argument: str) -> set[int] | None:
     return as_cpus(numbers) & facts.online
 
 
-def _agreement(facts: Facts) -> Seen:
+def _agreement(facts: Facts) -> CheckOutcome:
     named = {name: cpus for name in _TOGETHER if (cpus := _named(facts, name)) is not None}
     if len(named) < 2:
         return fine("at most one of isolcpus, nohz_full and rcu_nocbs is set")

@@ -6,10 +6,10 @@ from __future__ import annotations
 from fastenough import words
 from fastenough.audit.check import Check
 from fastenough.audit.facts import Facts, as_cpus
-from fastenough.audit.finding import Group, Seen, Severity, boot, build, costs, done, fine
+from fastenough.audit.finding import CheckOutcome, Group, Severity, boot, build, costs, done, fine
 
 
-def _threaded_interrupts(facts: Facts) -> Seen:
+def _threaded_interrupts(facts: Facts) -> CheckOutcome:
     if facts.real_time_kernel:
         return fine("handlers run in threads (PREEMPT_RT)")
     if "threadirqs" in facts.arguments:
@@ -22,12 +22,12 @@ def _threaded_interrupts(facts: Facts) -> Seen:
     return costs("handlers run with interrupts off, whatever the priority of the waiting task", boot("threadirqs"))
 
 
-def _interrupt_affinity(facts: Facts) -> Seen:
+def _interrupt_affinity(facts: Facts) -> CheckOutcome:
     known = facts.need("interrupts")
     if len(facts.online) < 2:
         return fine("only one CPU")
     apart = as_cpus(facts.set_apart)
-    reach = {irq: as_cpus(each.get("effective_cpus") or each.get("cpus")) for irq, each in known.items()}
+    reach = {irq: as_cpus(interrupt.get("effective_cpus") or interrupt.get("cpus")) for irq, interrupt in known.items()}
     there = [irq for irq, cpus in reach.items() if cpus & apart]
     if not any(reach.values()):
         return (
@@ -46,7 +46,7 @@ def _interrupt_affinity(facts: Facts) -> Seen:
     )
 
 
-def _interrupt_balancer(facts: Facts) -> Seen:
+def _interrupt_balancer(facts: Facts) -> CheckOutcome:
     if "irqbalance" not in facts.need("services"):
         facts.require_all_tasks()
         return fine("not running")
@@ -58,9 +58,9 @@ def _interrupt_balancer(facts: Facts) -> Seen:
     )
 
 
-def _interrupt_priorities(facts: Facts) -> Seen:
-    threads = [each for each in facts.interrupt_threads() if str(each["comm"]).startswith("irq/")]
-    priorities = {int(each["priority"]) for each in threads if each["policy"] in ("fifo", "rr")}
+def _interrupt_priorities(facts: Facts) -> CheckOutcome:
+    threads = [thread for thread in facts.interrupt_threads() if str(thread["comm"]).startswith("irq/")]
+    priorities = {int(thread["priority"]) for thread in threads if thread["policy"] in ("fifo", "rr")}
     if len(threads) < 2 or len(priorities) > 1:
         return fine(
             f"{words.counted(len(threads), 'interrupt thread')}, of "
@@ -72,7 +72,7 @@ def _interrupt_priorities(facts: Facts) -> Seen:
     )
 
 
-def _coalescing(facts: Facts) -> Seen:
+def _coalescing(facts: Facts) -> CheckOutcome:
     cards = sorted(
         name
         for name, card in facts.need("interrupt_coalescing").items()

@@ -7,8 +7,8 @@ from fastenough.audit.check import Check
 from fastenough.audit.facts import Facts, Unknown, as_cpus
 from fastenough.audit.finding import (
     Change,
+    CheckOutcome,
     Group,
-    Seen,
     Severity,
     boot,
     booted,
@@ -46,7 +46,7 @@ def can_choose(facts: Facts) -> bool:
     return bool(facts.get("kernel_config", "of_interest", _DYNAMIC) == "y")
 
 
-def _preemption(facts: Facts) -> Seen:
+def _preemption(facts: Facts) -> CheckOutcome:
     model, release = str(facts.need("kernel", "preemption")), facts.get("kernel", "release")
     if model == "preempt-rt":
         return fine(f"{release}, preemption model preempt-rt")
@@ -102,7 +102,7 @@ _LIGHT = (
 )
 
 
-def _debug_options(facts: Facts) -> Seen:
+def _debug_options(facts: Facts) -> CheckOutcome:
     heavy, light = ([name for name in names if facts.option(name) == "y"] for names in (_HEAVY, _LIGHT))
     if not heavy and not light:
         return fine("none that lengthens kernel paths is built in")
@@ -113,7 +113,7 @@ def _debug_options(facts: Facts) -> Seen:
     )
 
 
-def _tracing(facts: Facts) -> Seen:
+def _tracing(facts: Facts) -> CheckOutcome:
     tracer = str(facts.need("tunables", "tracer"))
     if tracer == "nop":
         return fine("no tracer is active")
@@ -131,15 +131,15 @@ _FLAGS = {
 }
 
 
-def _taint(facts: Facts) -> Seen:
+def _taint(facts: Facts) -> CheckOutcome:
     bits = int(facts.need("kernel", "tainted"))
-    taints = [said for flag, said in _FLAGS.items() if bits >> flag & 1]
+    taints = [text for flag, text in _FLAGS.items() if bits >> flag & 1]
     if not taints:
         return fine("no relevant taint")
     return hides(", ".join(taints), done("check the kernel log, and boot without them before measuring"))
 
 
-def _rcu_callbacks(facts: Facts) -> Seen:
+def _rcu_callbacks(facts: Facts) -> CheckOutcome:
     arguments, apart = facts.arguments, facts.set_apart
     if as_cpus(facts.get("cpu_isolation", "nohz_full")):
         return fine("run in threads for the nohz_full CPUs")
@@ -157,7 +157,7 @@ def _rcu_callbacks(facts: Facts) -> Seen:
     )
 
 
-def _rcu_boost(facts: Facts) -> Seen:
+def _rcu_boost(facts: Facts) -> CheckOutcome:
     if facts.option("PREEMPT_RCU") != "y":
         return fine("not needed: readers are not preemptible in this kernel")
     if facts.option("RCU_BOOST") == "y":
@@ -165,7 +165,7 @@ def _rcu_boost(facts: Facts) -> Seen:
     return costs("not built in", build("CONFIG_RCU_EXPERT=y", "CONFIG_RCU_BOOST=y", "CONFIG_RCU_BOOST_DELAY=500"))
 
 
-def _rcu_expedited(facts: Facts) -> Seen:
+def _rcu_expedited(facts: Facts) -> CheckOutcome:
     if int(facts.need("tunables", "rcu_normal")):
         return fine("disabled (rcu_normal)")
     if int(facts.need("tunables", "rcu_expedited")):
@@ -182,7 +182,7 @@ def _rcu_expedited(facts: Facts) -> Seen:
     )
 
 
-def _jump_labels(facts: Facts) -> Seen:
+def _jump_labels(facts: Facts) -> CheckOutcome:
     if facts.option("JUMP_LABEL") == "y":
         return fine("built in")
     return costs(
@@ -194,7 +194,7 @@ def _jump_labels(facts: Facts) -> Seen:
 _ERRATA = ("FSL_ERRATUM_A_004801", "FSL_ERRATUM_A_005337")
 
 
-def _powerpc_errata(facts: Facts) -> Seen:
+def _powerpc_errata(facts: Facts) -> CheckOutcome:
     architecture = str(facts.need("cpu", "architecture"))
     if not architecture.startswith("ppc"):
         return fine(f"not applicable to {architecture}")
@@ -204,17 +204,17 @@ def _powerpc_errata(facts: Facts) -> Seen:
     return costs("built in: " + ", ".join(workarounds), build(*(f"CONFIG_{name}=n" for name in workarounds)))
 
 
-def _mitigations(facts: Facts) -> Seen:
+def _mitigations(facts: Facts) -> CheckOutcome:
     known = facts.need("vulnerabilities")
     if not known:
         facts.need("vulnerabilities", "any")
-    active = sorted(name for name, said in known.items() if "itigation:" in str(said))
+    active = sorted(name for name, state in known.items() if "itigation:" in str(state))
     if not active:
         return fine("none is active")
     return costs(f"{len(active)} are active: {', '.join(active)}", boot("mitigations=off"))
 
 
-def _split_locks(facts: Facts) -> Seen:
+def _split_locks(facts: Facts) -> CheckOutcome:
     if not facts.x86:
         return fine("x86 only")
     if facts.arguments.get("split_lock_detect") == "off":
@@ -228,11 +228,11 @@ def _split_locks(facts: Facts) -> Seen:
     )
 
 
-def _preempt_argument(facts: Facts) -> Seen:
+def _preempt_argument(facts: Facts) -> CheckOutcome:
     models = [
-        word.partition("=")[2]
-        for word in str(facts.need("cmdline")).partition(" -- ")[0].split()
-        if word.startswith("preempt=")
+        argument.partition("=")[2]
+        for argument in str(facts.need("cmdline")).partition(" -- ")[0].split()
+        if argument.startswith("preempt=")
     ]
     if not models:
         return fine("the boot line selects no preemption model")
@@ -258,7 +258,7 @@ def _preempt_argument(facts: Facts) -> Seen:
     return fine(f"preempt={models[-1]} is in effect")
 
 
-def _rcu_polling(facts: Facts) -> Seen:
+def _rcu_polling(facts: Facts) -> CheckOutcome:
     if "rcu_nocb_poll" in facts.arguments or "rcu_nocbs" not in facts.arguments:
         return fine("callback threads poll" if "rcu_nocb_poll" in facts.arguments else "no rcu_nocbs CPUs")
     return costs("rcu_nocbs CPUs wake their callback threads", boot("rcu_nocb_poll"))
@@ -300,7 +300,7 @@ _HEAVY_BOOT_DEBUGGING = ("slab_debug", "slub_debug", "debug_pagealloc", "kasan",
 _OFF = ("off", "0", "n", "no", "-")
 
 
-def _boot_debugging(facts: Facts) -> Seen:
+def _boot_debugging(facts: Facts) -> CheckOutcome:
     arguments = sorted(
         f"{name}={value}" if value else name
         for name, value in facts.arguments.items()
@@ -316,7 +316,7 @@ def _boot_debugging(facts: Facts) -> Seen:
     )
 
 
-def _events(facts: Facts) -> Seen:
+def _events(facts: Facts) -> CheckOutcome:
     known = facts.need("tracing")
     events, kprobes, programs = known["events"], known["kprobes"], known["bpf_programs"]
     enabled, changes = [], list[Change]()
@@ -342,7 +342,7 @@ def _events(facts: Facts) -> Seen:
     return fine("no trace event, kprobe or BPF program is active")
 
 
-def _accounting(facts: Facts) -> Seen:
+def _accounting(facts: Facts) -> CheckOutcome:
     enabled, changes = [], list[Change]()
     if facts.get("tunables", "schedstats") == 1:
         enabled.append("scheduler statistics")

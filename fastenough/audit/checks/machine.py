@@ -7,8 +7,8 @@ from fastenough import words
 from fastenough.audit.check import Check
 from fastenough.audit.facts import Facts
 from fastenough.audit.finding import (
+    CheckOutcome,
     Group,
-    Seen,
     Severity,
     boot,
     booted,
@@ -24,7 +24,7 @@ from fastenough.audit.finding import (
 _BARE = "no hypervisor"
 
 
-def _virtual_machine(facts: Facts) -> Seen:
+def _virtual_machine(facts: Facts) -> CheckOutcome:
     if facts.get("emulated"):
         return hides("emulated: timing is not meaningful", outside("measure on hardware"))
     name = facts.hypervisor
@@ -37,7 +37,7 @@ def _virtual_machine(facts: Facts) -> Seen:
     )
 
 
-def _steal(facts: Facts) -> Seen:
+def _steal(facts: Facts) -> CheckOutcome:
     stolen_ns = int(facts.need("steal_so_far_ns"))
     if stolen_ns:
         up_s = float(facts.get("uptime_s") or 0)
@@ -54,7 +54,7 @@ def _steal(facts: Facts) -> Seen:
 _QUIET = outside("disable in the firmware setup: legacy USB, power capping, patrol scrubbing, sleep states, sensors")
 
 
-def _firmware_interrupts(facts: Facts) -> Seen:
+def _firmware_interrupts(facts: Facts) -> CheckOutcome:
     if not facts.x86:
         return unknown("secure firmware (PSCI, SCMI, OP-TEE) may take the CPU; no counter shows it")
     if facts.hypervisor:
@@ -69,7 +69,7 @@ def _firmware_interrupts(facts: Facts) -> Seen:
 _PACKAGES = {"GenuineIntel": "intel-microcode", "AuthenticAMD": "amd64-microcode"}
 
 
-def _microcode(facts: Facts) -> Seen:
+def _microcode(facts: Facts) -> CheckOutcome:
     if not facts.x86:
         return fine("x86 only")
     revision, package = facts.need("cpu", "microcode"), _PACKAGES.get(str(facts.get("cpu", "vendor")))
@@ -87,7 +87,7 @@ def _microcode(facts: Facts) -> Seen:
 _FOLDER = "/sys/devices/system/machinecheck/machinecheck0"
 
 
-def _machine_checks(facts: Facts) -> Seen:
+def _machine_checks(facts: Facts) -> CheckOutcome:
     if not facts.x86:
         return fine("x86 only")
     known = facts.need("machine_check")
@@ -98,7 +98,7 @@ def _machine_checks(facts: Facts) -> Seen:
     )
 
 
-def _time_coordination(facts: Facts) -> Seen:
+def _time_coordination(facts: Facts) -> CheckOutcome:
     if not facts.x86 or facts.need("cpu", "vendor") != "GenuineIntel":
         return fine("Intel processors only")
     if facts.need("cache_allocation")["tcc"]:
@@ -109,7 +109,7 @@ def _time_coordination(facts: Facts) -> Seen:
     )
 
 
-def _container(facts: Facts) -> Seen:
+def _container(facts: Facts) -> CheckOutcome:
     name = facts.get("container")
     if name is None:
         facts.need("kernel", "release")
@@ -124,12 +124,12 @@ def _container(facts: Facts) -> Seen:
     )
 
 
-def _bare(facts: Facts) -> Seen:
+def _bare(facts: Facts) -> CheckOutcome:
     facts.require_all_tasks()
     return fine("no container: kernel threads are visible")
 
 
-def _memory_errors(facts: Facts) -> Seen:
+def _memory_errors(facts: Facts) -> CheckOutcome:
     known = facts.need("memory_error_polling")
     if not known["controllers"]:
         return fine("no memory controller is polled")

@@ -7,8 +7,8 @@ from fastenough.audit.check import Check
 from fastenough.audit.facts import Facts
 from fastenough.audit.finding import (
     Change,
+    CheckOutcome,
     Group,
-    Seen,
     Severity,
     boot,
     booted,
@@ -21,7 +21,7 @@ from fastenough.audit.finding import (
 )
 
 
-def _swap(facts: Facts) -> Seen:
+def _swap(facts: Facts) -> CheckOutcome:
     swap_bytes = int(facts.need("memory", "swap_bytes"))
     if swap_bytes == 0:
         return fine("none")
@@ -29,14 +29,14 @@ def _swap(facts: Facts) -> Seen:
     changes = [done("swapoff -a, and lock the memory of real-time tasks (mlockall)")]
     if swappiness is not None and int(swappiness) > 1:
         changes.append(sysctl("vm.swappiness", 1, ("swappiness", "1")))
-    said = "" if swappiness is None else f", swappiness {swappiness}"
-    return costs(f"{swap_bytes / 2**20:,.0f} MiB{said}", *changes)
+    detail = "" if swappiness is None else f", swappiness {swappiness}"
+    return costs(f"{swap_bytes / 2**20:,.0f} MiB{detail}", *changes)
 
 
 _FILE = "/sys/kernel/mm/transparent_hugepage/enabled"
 
 
-def _huge_pages(facts: Facts) -> Seen:
+def _huge_pages(facts: Facts) -> CheckOutcome:
     chosen = facts.get("memory", "transparent_huge_pages")
     if chosen is None and facts.option("TRANSPARENT_HUGEPAGE") == "n":
         return fine("not built in")
@@ -51,7 +51,7 @@ def _huge_pages(facts: Facts) -> Seen:
     )
 
 
-def _page_merging(facts: Facts) -> Seen:
+def _page_merging(facts: Facts) -> CheckOutcome:
     running = facts.get("tunables", "ksm_run")
     if running is None and facts.option("KSM") == "n":
         return fine("not built in")
@@ -60,7 +60,7 @@ def _page_merging(facts: Facts) -> Seen:
     return costs("on", written("/sys/kernel/mm/ksm/run", 0, ("page-merging", "0")))
 
 
-def _compaction(facts: Facts) -> Seen:
+def _compaction(facts: Facts) -> CheckOutcome:
     if facts.get("tunables", "compaction_proactiveness") is None and facts.option("COMPACTION") == "n":
         return fine("not built in")
     eager = int(facts.need("tunables", "compaction_proactiveness"))
@@ -97,7 +97,7 @@ def _does(facts: Facts, argument: str, option: str) -> bool:
     return facts.arguments[argument].lower() not in _NO if argument in facts.arguments else built_in
 
 
-def _memory_hardening(facts: Facts) -> Seen:
+def _memory_hardening(facts: Facts) -> CheckOutcome:
     reasons: list[str] = []
     changes: list[Change] = []
     sampled_ms = _sampled_ms(facts)
@@ -117,7 +117,7 @@ def _memory_hardening(facts: Facts) -> Seen:
     return costs("; ".join(reasons), *changes, severity=Severity.MEDIUM if by_interrupt else None)
 
 
-def _numa_balancing(facts: Facts) -> Seen:
+def _numa_balancing(facts: Facts) -> CheckOutcome:
     if facts.get("tunables", "numa_balancing") is None and facts.option("NUMA_BALANCING") == "n":
         return fine("not built in")
     if int(facts.need("tunables", "numa_balancing")) == 0:
@@ -125,7 +125,7 @@ def _numa_balancing(facts: Facts) -> Seen:
     return costs("on", sysctl("kernel.numa_balancing", 0, ("numa-balancing", "0")), boot("numa_balancing=disable"))
 
 
-def _numa_nodes(facts: Facts) -> Seen:
+def _numa_nodes(facts: Facts) -> CheckOutcome:
     nodes = facts.need("numa")
     if not nodes and facts.option("NUMA") == "n":
         return fine("not built in: uniform memory")
@@ -139,14 +139,14 @@ def _numa_nodes(facts: Facts) -> Seen:
 _ENOUGH_S = 10
 
 
-def _statistics(facts: Facts) -> Seen:
+def _statistics(facts: Facts) -> CheckOutcome:
     every_s = int(facts.need("tunables", "stat_interval"))
     if every_s >= _ENOUGH_S:
         return fine(f"every {every_s} s")
     return costs(f"every {every_s} s on each CPU", sysctl("vm.stat_interval", 120, ("stat-interval", "120")))
 
 
-def _cache_allocation(facts: Facts) -> Seen:
+def _cache_allocation(facts: Facts) -> CheckOutcome:
     known = facts.need("cache_allocation")
     if not known["can"]:
         return fine("not supported by this processor")
@@ -164,7 +164,7 @@ def _cache_allocation(facts: Facts) -> Seen:
     )
 
 
-def _high_memory(facts: Facts) -> Seen:
+def _high_memory(facts: Facts) -> CheckOutcome:
     if facts.option("64BIT") == "y":
         return fine("not used by 64-bit kernels")
     if facts.option("HIGHMEM") != "y":

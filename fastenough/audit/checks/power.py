@@ -9,7 +9,19 @@ from typing import Any
 from fastenough import words
 from fastenough.audit.check import Check
 from fastenough.audit.facts import Facts
-from fastenough.audit.finding import Group, Seen, Severity, boot, costs, done, fine, hides, outside, unknown, written
+from fastenough.audit.finding import (
+    CheckOutcome,
+    Group,
+    Severity,
+    boot,
+    costs,
+    done,
+    fine,
+    hides,
+    outside,
+    unknown,
+    written,
+)
 
 _CHANGE = "cpupower frequency-set -g performance"
 
@@ -25,7 +37,7 @@ def _governors(policies: Mapping[str, Mapping[str, Any]]) -> str:
     return "governor " + ", ".join(sorted({str(policy.get("scaling_governor")) for policy in policies.values()}))
 
 
-def _governor(facts: Facts) -> Seen:
+def _governor(facts: Facts) -> CheckOutcome:
     known = facts.get("frequency", "cpus") or {}
     if not known:
         return unknown(
@@ -44,10 +56,12 @@ def _governor(facts: Facts) -> Seen:
 _FILE = "/sys/devices/system/cpu/cpu*/cpufreq/energy_performance_preference"
 
 
-def _energy_preference(facts: Facts) -> Seen:
+def _energy_preference(facts: Facts) -> CheckOutcome:
     policies = facts.need("frequency", "cpus").values()
-    known = {str(each["energy_performance_preference"]) for each in policies if "energy_performance_preference" in each}
-    driver = ", ".join(sorted({str(each.get("scaling_driver")) for each in policies}))
+    known = {
+        str(policy["energy_performance_preference"]) for policy in policies if "energy_performance_preference" in policy
+    }
+    driver = ", ".join(sorted({str(policy.get("scaling_driver")) for policy in policies}))
     if not known:
         return fine(f"the processor does not choose its own frequency (driver {driver})")
     if known <= {"performance", "0"}:
@@ -63,7 +77,7 @@ _SHALLOW_US = 10
 _DEEP_US = 50
 
 
-def _idle_states(facts: Facts) -> Seen:
+def _idle_states(facts: Facts) -> CheckOutcome:
     arguments = facts.arguments
     if arguments.get("idle") == "poll":
         return fine("idle CPUs poll (idle=poll)")
@@ -75,8 +89,8 @@ def _idle_states(facts: Facts) -> Seen:
         )
     allowed = [
         (int(state.get("latency", 0)), str(state.get("name")))
-        for each in states.values()
-        for state in each.values()
+        for states_of_cpu in states.values()
+        for state in states_of_cpu.values()
         if not int(state.get("disable") or 0)
     ]
     deepest_us, name = max(allowed, default=(0, "none"))
@@ -96,7 +110,7 @@ def _idle_states(facts: Facts) -> Seen:
     )
 
 
-def _latency_request(facts: Facts) -> Seen:
+def _latency_request(facts: Facts) -> CheckOutcome:
     us = int(facts.need("latency_request_us"))
     if us < 0:
         return fine("no request")
@@ -112,7 +126,7 @@ _INTEL = "/sys/devices/system/cpu/intel_pstate/no_turbo"
 _OTHER = "/sys/devices/system/cpu/cpufreq/boost"
 
 
-def _boost(facts: Facts) -> Seen:
+def _boost(facts: Facts) -> CheckOutcome:
     facts.need("frequency", "cpus")
     boost, no_turbo = facts.get("frequency", "boost"), facts.get("frequency", "no_turbo")
     if boost is None and no_turbo is None:
@@ -128,7 +142,7 @@ _NEAR_MILLIDEGREES = 10_000
 _COOL = outside("better cooling, or a power or frequency limit low enough to avoid throttling")
 
 
-def _heat(facts: Facts) -> Seen:
+def _heat(facts: Facts) -> CheckOutcome:
     known = facts.need("thermal")
     near = [
         f"{zone['kind']} {zone['millidegrees'] / 1000:g} of {zone['slowed_from_millidegrees'] / 1000:g} degrees"
@@ -158,7 +172,7 @@ def _capped(policy: Mapping[str, Any]) -> bool:
     return isinstance(limit, int) and isinstance(greatest, int) and limit < _NEARLY_ALL * greatest
 
 
-def _frequency(facts: Facts) -> Seen:
+def _frequency(facts: Facts) -> CheckOutcome:
     policies = facts.get("frequency", "cpus") or {}
     if not policies:
         return unknown(
@@ -188,7 +202,7 @@ def _greatest_known(zone: Mapping[str, Any]) -> bool:
     return isinstance(zone.get("max_uw"), int) and zone["max_uw"] > 0
 
 
-def _power(facts: Facts) -> Seen:
+def _power(facts: Facts) -> CheckOutcome:
     zones = facts.need("power_caps")
     low = sorted(
         str(zone.get("name"))
@@ -210,14 +224,14 @@ def _power(facts: Facts) -> Seen:
     )
 
 
-def _profile(facts: Facts) -> Seen:
+def _profile(facts: Facts) -> CheckOutcome:
     profile = str(facts.need("platform_profile"))
     if profile in _FAST_PROFILES:
         return fine(profile)
     return costs(f"firmware profile: {profile}", written("/sys/firmware/acpi/platform_profile", "performance"))
 
 
-def _injection(facts: Facts) -> Seen:
+def _injection(facts: Facts) -> CheckOutcome:
     forced = sorted(kind for kind, state in facts.need("idle_injection").items() if int(state) > 0)
     if not forced:
         return fine("no idle injection")
@@ -227,7 +241,7 @@ def _injection(facts: Facts) -> Seen:
     )
 
 
-def _links(facts: Facts) -> Seen:
+def _links(facts: Facts) -> CheckOutcome:
     policy = str(facts.need("pcie_link_power"))
     if facts.arguments.get("pcie_aspm") == "off":
         return fine("PCI Express links stay awake (pcie_aspm=off)")

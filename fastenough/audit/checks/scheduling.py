@@ -7,8 +7,8 @@ from fastenough import words
 from fastenough.audit.check import Check
 from fastenough.audit.facts import Facts
 from fastenough.audit.finding import (
+    CheckOutcome,
     Group,
-    Seen,
     Severity,
     build,
     costs,
@@ -56,7 +56,7 @@ _BESIDE = 5
 """The priority to which the paper (Brown and Martin) lowers them."""
 
 
-def _real_time_tasks(facts: Facts) -> Seen:
+def _real_time_tasks(facts: Facts) -> CheckOutcome:
     tasks = list(facts.need("real_time_tasks"))
     above = [
         task
@@ -74,7 +74,7 @@ def _real_time_tasks(facts: Facts) -> Seen:
     return costs(f"{named}{more}", done("lower them below the measured task", ("rt-ceiling", str(_BESIDE))))
 
 
-def _rt_throttling(facts: Facts) -> Seen:
+def _rt_throttling(facts: Facts) -> CheckOutcome:
     runtime, period = (int(facts.need("tunables", f"sched_rt_{name}_us")) for name in ("runtime", "period"))
     if runtime < 0 or runtime >= period:
         return fine("off: real-time tasks may use all CPU time")
@@ -84,7 +84,7 @@ def _rt_throttling(facts: Facts) -> Seen:
     )
 
 
-def _control_group_budget(facts: Facts) -> Seen:
+def _control_group_budget(facts: Facts) -> CheckOutcome:
     if facts.option("RT_GROUP_SCHED") != "y":
         return fine("groups have no budgets (CONFIG_RT_GROUP_SCHED is off)")
     if reason := facts.reason("real_time_budget"):
@@ -107,7 +107,7 @@ def _control_group_budget(facts: Facts) -> Seen:
     )
 
 
-def _cpu_quota(facts: Facts) -> Seen:
+def _cpu_quota(facts: Facts) -> CheckOutcome:
     if reason := facts.reason("cpu_quota"):
         return unknown(reason)
     quota = facts.get("cpu_quota")
@@ -123,7 +123,7 @@ def _cpu_quota(facts: Facts) -> Seen:
 _FILE = "/etc/security/limits.d/realtime.conf"
 
 
-def _user_limits(facts: Facts) -> Seen:
+def _user_limits(facts: Facts) -> CheckOutcome:
     known = facts.need("real_time_limits")
     who = {
         item: sorted({str(row["who"]) for row in known["lines"] if row["item"] == item})
@@ -154,7 +154,7 @@ _HIGH_PRIORITY = 1
 """The default of rcuc; ksoftirqd is an ordinary task."""
 
 
-def _fair_server(facts: Facts) -> Seen:
+def _fair_server(facts: Facts) -> CheckOutcome:
     servers = facts.get("scheduler_debug", "fair_server") or {}
     if not servers:
         if facts.kernel_release < _FIRST_WITH_FAIR_SERVER:
@@ -174,7 +174,7 @@ def _fair_server(facts: Facts) -> Seen:
     )
 
 
-def _migration(facts: Facts) -> Seen:
+def _migration(facts: Facts) -> CheckOutcome:
     at_once = int(facts.need("scheduler_debug", "nr_migrate"))
     if at_once <= _MIGRATED_AT_ONCE:
         return fine(f"at most {at_once} tasks are moved at once")
@@ -184,7 +184,7 @@ def _migration(facts: Facts) -> Seen:
     )
 
 
-def _thread_priorities(facts: Facts) -> Seen:
+def _thread_priorities(facts: Facts) -> CheckOutcome:
     raised = sorted(
         {
             f"{task['comm'].partition('/')[0]} ({task['policy']} {task['priority']})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from fastenough.audit.check import Check
 from fastenough.audit.facts import Facts
-from fastenough.audit.finding import Group, Seen, Severity, boot, costs, done, fine, sysctl
+from fastenough.audit.finding import CheckOutcome, Group, Severity, boot, costs, done, fine, sysctl
 
 _SLOW = ("ttyS", "ttyAMA", "ttymxc", "ttyO", "ttySC", "ttyMSM", "ttyLP", "ttyPS", "ttyUL", "ttyUSB", "hvc", "ttySTM")
 
@@ -14,7 +14,7 @@ _ERRORS = 4
 """Messages of this level and above are not errors."""
 
 
-def _serial_console(facts: Facts) -> Seen:
+def _serial_console(facts: Facts) -> CheckOutcome:
     slow = [name for name in facts.need("consoles") if str(name).startswith(_SLOW)]
     if not slow:
         return fine("no serial console")
@@ -33,7 +33,7 @@ _GOOD = ("tuned", "rtkit-daemon", "stalld")
 """Services for real time, or harmless to it."""
 
 
-def _services(facts: Facts) -> Seen:
+def _services(facts: Facts) -> CheckOutcome:
     periodic = [str(name) for name in facts.need("services") if name not in (*_GOOD, "irqbalance")]
     if not periodic:
         facts.require_all_tasks()
@@ -44,7 +44,7 @@ def _services(facts: Facts) -> Seen:
 _NAMED = 4
 
 
-def _file_systems(facts: Facts) -> Seen:
+def _file_systems(facts: Facts) -> CheckOutcome:
     known = facts.need("mounts")
     far = [str(mount["point"]) for mount in known if mount["network"]]
     writing = [

@@ -6,8 +6,8 @@ from __future__ import annotations
 from fastenough.audit.check import Check
 from fastenough.audit.facts import Facts, as_cpus
 from fastenough.audit.finding import (
+    CheckOutcome,
     Group,
-    Seen,
     Severity,
     boot,
     build,
@@ -21,7 +21,7 @@ from fastenough.audit.finding import (
 )
 
 
-def _high_resolution_timers(facts: Facts) -> Seen:
+def _high_resolution_timers(facts: Facts) -> CheckOutcome:
     if facts.arguments.get("highres") in ("off", "0", "n"):
         return costs("disabled at boot (highres=off): timers expire at a tick", boot("highres=on"))
     if facts.option("HIGH_RES_TIMERS") != "y":
@@ -44,13 +44,13 @@ _SLOW = ("hpet", "acpi_pm", "jiffies", "pit", "refined-jiffies")
 _PLACE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 
-def _clock_source(facts: Facts) -> Seen:
+def _clock_source(facts: Facts) -> CheckOutcome:
     source = str(facts.need("clocksource"))
     if source in _FAST:
         return fine(f"{source}, a CPU register")
     if source in _GUEST:
         return fine(f"{source}, a CPU counter scaled by the hypervisor")
-    better = [each for each in facts.get("clocksources_available") or () if each in _FAST]
+    better = [source for source in facts.get("clocksources_available") or () if source in _FAST]
     changes = [written(_PLACE, better[0])] if better else [boot("tsc=reliable")] if facts.x86 else []
     return costs(
         f"{source}" + (f" ({better[0]} is available)" if better else ""),
@@ -62,7 +62,7 @@ def _clock_source(facts: Facts) -> Seen:
 _SHARED = ("hpet", "pit", "bc_hrtimer", "rtc")
 
 
-def _clock_events(facts: Facts) -> Seen:
+def _clock_events(facts: Facts) -> CheckOutcome:
     devices = facts.need("clock_event_devices")
     if not devices:
         return unknown("the kernel lists no timer device")
@@ -78,7 +78,7 @@ def _clock_events(facts: Facts) -> Seen:
 _ENOUGH_HZ = 1000
 
 
-def _tick_frequency(facts: Facts) -> Seen:
+def _tick_frequency(facts: Facts) -> CheckOutcome:
     hz = int(facts.option("HZ"))
     if hz >= _ENOUGH_HZ:
         return fine(f"{hz} Hz")
@@ -88,7 +88,7 @@ def _tick_frequency(facts: Facts) -> Seen:
     )
 
 
-def _idle_tick(facts: Facts) -> Seen:
+def _idle_tick(facts: Facts) -> CheckOutcome:
     if facts.arguments.get("nohz") in ("off", "0", "n"):
         return fine("the tick never stops (nohz=off)")
     if as_cpus(facts.get("cpu_isolation", "nohz_full")):
@@ -100,7 +100,7 @@ def _idle_tick(facts: Facts) -> Seen:
     return costs("an idle CPU stops its tick", boot("nohz=off"))
 
 
-def _skewed_ticks(facts: Facts) -> Seen:
+def _skewed_ticks(facts: Facts) -> CheckOutcome:
     if facts.arguments.get("skew_tick") == "1":
         return fine("spread over the tick period (skew_tick=1)")
     if len(facts.online) < 4:
@@ -108,7 +108,7 @@ def _skewed_ticks(facts: Facts) -> Seen:
     return costs(f"{len(facts.online)} CPUs tick at the same time", boot("skew_tick=1"))
 
 
-def _timer_migration(facts: Facts) -> Seen:
+def _timer_migration(facts: Facts) -> CheckOutcome:
     if len(facts.online) < 2:
         return fine("only one CPU")
     if int(facts.need("tunables", "timer_migration")) == 0:
@@ -124,13 +124,13 @@ _TIMER_THREADS = ("ktimers/", "ktimersoftd/")
 _LOW = 50
 
 
-def _timer_threads(facts: Facts) -> Seen:
+def _timer_threads(facts: Facts) -> CheckOutcome:
     if not facts.real_time_kernel:
         return fine("timers run in the interrupt (not PREEMPT_RT)")
-    threads = [each for each in facts.interrupt_threads() if str(each["comm"]).startswith(_TIMER_THREADS)]
+    threads = [thread for thread in facts.interrupt_threads() if str(thread["comm"]).startswith(_TIMER_THREADS)]
     if not threads:
         return fine("this kernel has no timer threads")
-    low = min(int(each["priority"]) for each in threads)
+    low = min(int(thread["priority"]) for thread in threads)
     if low >= _LOW:
         return fine(f"priority {low} or higher")
     return costs(f"priority {low}", done("chrt -f -p 99 for each ktimers/N", ("timer-threads", "99")))
@@ -139,7 +139,7 @@ def _timer_threads(facts: Facts) -> Seen:
 _WATCHDOGS = ("nmi_watchdog", "soft_watchdog")
 
 
-def _watchdogs(facts: Facts) -> Seen:
+def _watchdogs(facts: Facts) -> CheckOutcome:
     known = {name: facts.get("tunables", name) for name in _WATCHDOGS}
     if known["soft_watchdog"] is None and facts.option("LOCKUP_DETECTOR") == "n":
         return fine("not built in")
@@ -177,7 +177,7 @@ def _trusted(facts: Facts) -> bool:
     )
 
 
-def _clock_watchdog(facts: Facts) -> Seen:
+def _clock_watchdog(facts: Facts) -> CheckOutcome:
     if not facts.x86 or str(facts.need("clocksource")) != "tsc":
         return fine("the clock source is not the TSC")
     if facts.arguments.get("tsc") in _NO_WATCHDOG or "tsc_reliable" in facts.need("cpu", "flags"):

@@ -59,7 +59,7 @@ def _tuned_assignment(line: Line) -> list[str]:
 
 
 def _tuned_part(name: str, lines: Sequence[Line], row: Callable[[Line], list[str]] = _tuned_assignment) -> list[str]:
-    return [f"[{name}]", *(each for line in lines for each in row(line))] if lines else []
+    return [f"[{name}]", *(text for line in lines for text in row(line))] if lines else []
 
 
 def _tuned_cpu(lines: Sequence[Line]) -> list[str]:
@@ -102,8 +102,8 @@ def _indented(rows: Sequence[str]) -> list[str]:
 
 
 def _rt_conf_arguments(lines: Sequence[Line]) -> list[str]:
-    arguments = [(line, word) for line in of_form(lines, Form.BOOT) for word in line.change.text.split()]
-    rows = [row for line, word in arguments for row in _indented(line.written(f'- "{word}"'))]
+    arguments = [(line, argument) for line in of_form(lines, Form.BOOT) for argument in line.change.text.split()]
+    rows = [row for line, argument in arguments for row in _indented(line.written(f'- "{argument}"'))]
     empty = "" if any(line.active for line, _ in arguments) else " []"
     return ["kernel-cmdline:", f"  parameters:{empty}", *rows] if rows else []
 

@@ -83,7 +83,9 @@ def consistent(lines: Sequence[Line]) -> list[Line]:
     """Return the same lines; of conflicting active lines only the first stays active."""
     checked: list[Line] = []
     for line in lines:
-        other = next((each for each in checked if each.active and _conflict(each.change, line.change)), None)
+        other = next(
+            (accepted for accepted in checked if accepted.active and _conflict(accepted.change, line.change)), None
+        )
         excluded = line.active and other is not None
         checked.append(replace(line, active=False, excluded_by=other.change.text) if other and excluded else line)
     return checked
@@ -93,16 +95,17 @@ def _conflict(first: Change, second: Change) -> bool:
     """Whether two changes set one name to two values or are mutually exclusive."""
     if first.form is not second.form or first.form is Form.WORDS:
         return False
-    one, other = _values(first), _values(second)
-    if any(one[name] != other[name] for name in one.keys() & other.keys()):
+    values, others = _values(first), _values(second)
+    if any(values[name] != others[name] for name in values.keys() & others.keys()):
         return True
     return any(
-        (_matches(one, a) and _matches(other, b)) or (_matches(one, b) and _matches(other, a)) for a, b in _EXCLUSIVE
+        (_matches(values, a) and _matches(others, b)) or (_matches(values, b) and _matches(others, a))
+        for a, b in _EXCLUSIVE
     )
 
 
 def _values(change: Change) -> dict[str, str]:
-    return {name: value for name, _, value in (word.partition("=") for word in change.text.split())}
+    return {name: value for name, _, value in (assignment.partition("=") for assignment in change.text.split())}
 
 
 def _matches(values: Mapping[str, str], argument: str) -> bool:

@@ -196,10 +196,10 @@ def test_a_check_of_the_audit(copy: Copy) -> None:
 
 from fastenough.audit.check import Check
 from fastenough.audit.facts import Facts
-from fastenough.audit.finding import Group, Seen, Severity, costs, outside
+from fastenough.audit.finding import CheckOutcome, Group, Severity, costs, outside
 
 
-def _look(facts: Facts) -> Seen:
+def _look(facts: Facts) -> CheckOutcome:
     return costs(f"{facts.count} of them", outside("buy more"))
 
 

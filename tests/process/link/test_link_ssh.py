@@ -90,7 +90,7 @@ def test_names_that_are_no_addresses_are_refused_in_one_line(name: str) -> None:
 @pytest.mark.parametrize("name", ["host", "user@host", "user@host:22", "10.0.0.1:2222", "[::1]:22", "a@[fe80::1%eth0]"])
 def test_addresses_are_taken_apart_and_put_together(name: str) -> None:
     assert str(parse_address(name)) == name
-    assert parse_address(name).words()[-2] == "--"
+    assert parse_address(name).arguments()[-2] == "--"
 
 
 def test_a_board_behind_ssh_is_a_board_like_any_other(server: Server) -> None:

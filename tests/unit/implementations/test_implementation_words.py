@@ -14,7 +14,7 @@ RESPONSE = Act("response", {"chip": "gpio", "in": 1, "out": 2, "affinity": 3, "r
 
 
 def test_the_probe_and_the_module_are_told_the_same() -> None:
-    assert linux_user.words(RESPONSE) == [
+    assert linux_user.probe_arguments(RESPONSE) == [
         "response",
         "--chip=gpio",
         "--in=1",
@@ -24,11 +24,13 @@ def test_the_probe_and_the_module_are_told_the_same() -> None:
         "--until-interrupt",
         "--record=-",
     ]
-    assert linux_kernel.words("/m.ko", RESPONSE) == "/m.ko task=response chip=gpio in_line=1 out_line=2 cpu=3"
+    assert (
+        linux_kernel.insmod_arguments("/m.ko", RESPONSE) == "/m.ko task=response chip=gpio in_line=1 out_line=2 cpu=3"
+    )
     thread = Act("timer", {"method": "kernel-thread", "interval": "1ms", "priority": 90}, 1.5)
-    assert linux_kernel.words("/m.ko", thread) == "/m.ko task=timer-thread priority=90 period_ns=1000000"
+    assert linux_kernel.insmod_arguments("/m.ko", thread) == "/m.ko task=timer-thread priority=90 period_ns=1000000"
     spin = Act("spin", {"width": "5ms", "window": "20ms", "affinity": 1}, 1.5)
-    assert linux_kernel.words("/m.ko", spin) == "/m.ko task=spin cpu=1 width_ns=5000000 window_ns=20000000"
+    assert linux_kernel.insmod_arguments("/m.ko", spin) == "/m.ko task=spin cpu=1 width_ns=5000000 window_ns=20000000"
     assert linux_user.how_long(thread) == "--duration=1500ms"
 
 
