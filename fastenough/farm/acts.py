@@ -227,8 +227,11 @@ def _console(port: Mapping[str, Any] | None) -> Iterator[Callable[[], list[str]]
 
 
 def _wait_until_up(order: BoardOrder, link: str) -> str:
-    """The newest recording of the board's ring once there is a new one, or nothing once it answers; raises
-    FastenoughError when that takes too long."""
+    """Wait until the board answers and its ring has a new recording; returns the name of the recording, empty without a
+    ring.
+
+    Raises FastenoughError if that takes longer than the time to boot.
+    """
     deadline, why = time.monotonic() + order["boot_s"], ""
     while time.monotonic() < deadline:
         try:

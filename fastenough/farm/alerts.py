@@ -103,9 +103,9 @@ def new_observations(
 
 
 def _tail_observations(history: History, name: str, now_s: int, noted: Collection[Key]) -> Iterator[Observation]:
-    """Yield the tail changes of a board that were noted lately, and those of them that were withdrawn since.
+    """Yield recently noted tail changes of a board, and those that were withdrawn since.
 
-    They are known by when they were noted: their place may move.
+    A change is identified by the time at which it was noted: its place may move.
     """
     for change in noted_changes(history, OWNER, name, now_s - _NOTED_BACK_S, now_s + 1):
         key, ended = str(change.noted_s), f"{change.noted_s} withdrawn"
@@ -160,9 +160,9 @@ def _new_maximum(status: BoardStatus, event: LatencyEvent, key: str, more: Mappi
 
 
 def _evidence(history: History, name: str, event: LatencyEvent, false_changes: float) -> dict[str, str]:
-    """Return the grade of a new maximum, and how many so far above the 30 days before a board has by chance in a year.
+    """Return the grade of a new maximum, and the expected number of such maxima by chance per board and year.
 
-    ``false_changes``: so many of a board in a year are accepted.
+    ``false_changes``: accepted number per board and year.
     """
     cycle_s = event.at_s // CYCLE_S * CYCLE_S
     earlier = cycle_maxima(history, OWNER, name, event.series, cycle_s - NEW_FOR_S, cycle_s)
@@ -368,7 +368,7 @@ ACCEPTED = Table(
     Column("receiver", String(64), primary_key=True),
     Column("end", Boolean, primary_key=True),
 )
-"""``receiver`` has taken the alert; ``end``: that it ended."""
+"""``receiver`` accepted the alert; ``end``: its end."""
 
 
 Key = tuple[str, str, str]

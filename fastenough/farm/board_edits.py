@@ -60,7 +60,7 @@ def _board(farm: Farm, name: str) -> BoardEntry:
 def _change(
     file: Path, name: str, values: Mapping[str, str], changed: Callable[[Farm, BoardEntry], BoardEntry]
 ) -> None:
-    """Write values of a board into the file, which must then say what is meant, and into the history."""
+    """Write values of a board into the farm file, check the file against the intended board, and update the history."""
     farm = read_farm(file)
     expected = changed(farm, _board(farm, name))
     with closing(FarmState(farm.state)) as farm_state:  # which refuses where the farm is at work
@@ -87,7 +87,7 @@ def _change(
 
 
 def _with_values(text: str, name: str, values: Mapping[str, str]) -> str:
-    """The text with these values of a board, in place of those that it has."""
+    """The text with these values of a board in place of its present ones."""
     lines = text.splitlines(keepends=True)
     begins = [number for number, line in enumerate(lines) if _BOARD.fullmatch(line.rstrip())]
     for begin in begins:

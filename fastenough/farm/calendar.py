@@ -26,7 +26,7 @@ class Dates:
     at_s: float = 0.0
 
     def latest(self, now_s: float) -> float | None:
-        """When the newest cycle that has begun was due, in seconds since 1970; None where it is not on its days."""
+        """Due time of the newest cycle that has begun, in seconds since 1970; None if it is not due on its days."""
         if self.every_s > _DAY_S:
             first = self.at_s
             due_s = first + (now_s - first) // self.every_s * self.every_s

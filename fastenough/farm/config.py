@@ -23,11 +23,11 @@ from fastenough.words import LINE_CHARS
 
 COORDINATOR = "127.0.0.1:20408"
 RING = "/var/lib/fastenough/ring"
-"""Where the service of a board keeps it (docs/monitor-service.md)."""
+"""Default path of the ring of a board's service (docs/monitor-service.md)."""
 DEFAULT_PLAN = "osadl-cycle"
 """The plan of a board that has neither a ring nor a plan."""
 IDLE = 0.1
-"""Share of each measured CPU's time for which an idle board may be busy, with the probe and what pulls it."""
+"""Share of each measured CPU's time that an idle board may use, including the probe and pulls."""
 FALSE_CHANGES = 1.0
 """Changes of the tail that all boards of a farm may have noted in a year by chance."""
 _KEYS = ("name", "coordinator", "store", "database", "state", "reconcile", "false-changes", "board")
@@ -61,11 +61,10 @@ _EXAMPLE = "docs/farm.md"
 
 @dataclass(frozen=True)
 class Times:
-    """How long things may take, and how often they are done; seconds.
+    """Periods and time limits in seconds.
 
-    ``pull_s``: from one pull to the next.  ``boot_s``: from power on until the board records or answers.
-    ``patience_s``: how long nothing new may come of a board before it is switched off and on.  ``retry_s``: how long
-    a board that did not come up is left alone, the first time.
+    ``pull_s``: between pulls.  ``boot_s``: from power-on until the board records or answers.  ``patience_s``: time
+    without new data after which the board is power-cycled.  ``retry_s``: first pause after a board that did not boot.
     """
 
     pull_s: float = 300.0
@@ -78,12 +77,11 @@ class Times:
 class BoardEntry:
     """One board.
 
-    ``place``: its name at labgrid's coordinator; empty: the board cannot be switched.  ``link``: how it is reached, as
-    ``--board`` names it; empty: by the place's network service.  ``ring``: folder on the board where its service
-    records; empty: none.  ``load``: what else the board does while its service records, which is read back; None: not
-    stated.  ``requirement``: what its cycles are judged by where their plan states nothing; None: nothing is required.
-    ``simulated``: what it records is no real board's, and says so.  ``retired``: nothing is done with it any more, and
-    its pages stay.  ``formerly``: names under which it recorded before, the first one first.
+    ``place``: its name at labgrid's coordinator; empty: it cannot be switched.  ``link``: its address, as for
+    ``--board``; empty: the network service of its place.  ``ring``: directory of its recordings on the board; empty:
+    none.  ``load``: its load while its service records, which is verified; None: not stated.  ``requirement``: applies
+    to cycles whose plan has none.  ``simulated``: its recordings are marked as emulated.  ``retired``: it is no longer
+    measured, and its pages stay.  ``formerly``: former names in the store, the first one first.
     """
 
     name: str
@@ -134,7 +132,7 @@ def due_s(board: BoardEntry) -> float:
 
 
 def _named(table: Table, key: str, example: str, default: str | None = None) -> str:
-    """A name that may stand in paths, addresses and tables of any other program."""
+    """A name that is valid in paths, addresses and tables of other programs."""
     name = table.text(key, example, default)
     if name and _NAME.fullmatch(name) is None:
         raise table.fault(
@@ -162,7 +160,7 @@ def _ring(table: Table) -> str:
 
 
 def _load(table: Table, ring: str) -> LoadStated | None:
-    """What the board does besides: an idle one is hardly busy, any other is."""
+    """The stated load of the board, with the greatest busy share of an idle board or the least of a loaded one."""
     if "load" not in table:
         return None
     if not ring:

@@ -91,11 +91,12 @@ class HistoryOrder(FarmOrder):
 
 
 def update_history(order: HistoryOrder) -> dict[str, list[str]]:
-    """Into the history: ``boards`` as they stand, the sealed runs ``stored`` and those that still are measured (all of
-    the store where ``all``), and recordings that are ``under_way`` from a ring: board, ring, run and name of each.
+    """Update the history.
 
-    ``refused``: by board, name and reason of recordings that its last pull refused.  ``judge``: boards of which a cycle
-    has ended, with what is required of each.  ``close``: boards of which old months are closed as well.
+    ``boards``: changed declarations.  ``stored``: sealed runs; with ``all`` every run of the store.  ``under_way``:
+    partly pulled recordings: board, ring, run and file name of each.  ``refused``: by board, name and reason of the
+    recordings that its last pull refused.  ``judge``: boards whose cycle has ended, with their requirements.
+    ``close``: boards whose old months are archived.
     """
     store, faults = opened_store(order["store"]), []
     with closing(History.of(store, order["database"])) as history:
@@ -131,14 +132,14 @@ class TailOrder(FarmOrder):
 
 
 def find_tail_changes(order: TailOrder) -> dict[str, list[str]]:
-    """Note in the history of which boards the greatest values of cycles became others than they had been."""
+    """Note in the history the boards whose maxima of cycles have changed."""
     store = opened_store(order["store"])
     with closing(History.of(store, order["database"])) as history:
         return {"changed": list(TailWatch(order["names"], order["false_changes"]).look(history))}
 
 
 def _update_growing(history: History, store: Store, growing: GrowingRecording) -> None:
-    """What has come of a recording that its board still writes, under the head that it will have in the store."""
+    """The data received so far of a growing recording, under its head in the store."""
     try:
         whole = store.arriving(growing["spool"], growing["ring"], growing["name"])
         ingest_stream(history, growing["run"], io.BytesIO(whole))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The verdicts on a board: for all its recordings of the evaluation window, and for its newest cycle only.
+"""Verdicts on a board: on all recordings of the evaluation window, and on its newest cycle.
 
-A cycle is the runs of a plan together, or one recording of the board's ring.  The board's own verdict covers every
-recording of the configuration that the newest cycle was measured in, for as long as the window reaches.  What a plan
-requires of its runs comes before what the farm's file requires of the board.
+A cycle is the runs of a plan, or one recording of the board's ring.  The verdict on the board covers every recording
+within the window that was made in the configuration of the newest cycle.  Requirements of a plan take precedence over
+those of the farm file.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def verdicts_on(
 class _Window:
     """Earlier recordings of the same configuration.
 
-    ``left_out``: those that were cut off, failed or are damaged, none of which can be judged.
+    ``left_out``: interrupted, failed or damaged recordings, which cannot be judged.
     """
 
     earlier: list[Recording]
@@ -84,7 +84,7 @@ class _Window:
 
 
 def _window(store: Store, runs: Sequence[RunSummary], cycle: StoredCampaign, newest: Sequence[Recording]) -> _Window:
-    """What else the board recorded in the configuration of its newest cycle, as far back as the window reaches."""
+    """Other recordings within the window in the configuration of the newest cycle."""
     last_s = max(recording.stopped.wall_ns for recording in newest) // 10**9
     begin_s = min(recording.head.begin.wall_ns for recording in newest) // 10**9
     earlier: list[Recording] = []

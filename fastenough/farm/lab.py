@@ -79,7 +79,7 @@ class Lab:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
-        """All of it; the coordinator knows the places before the first asks, and boards have no power."""
+        """Start all parts.  The coordinator has the places before the first request; boards have no power."""
         for ring in self.rings.values():
             ring.mkdir(parents=True, mode=0o700)
         home = self.folder / "coordinator"

@@ -18,7 +18,7 @@ _READY_S = 30.0
 
 
 def server_tool(name: str) -> str:
-    """The newest installed program of that name; raises NotApplicable where there is none."""
+    """The newest installed program of this name; raises NotApplicable if there is none."""
     installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
     tool_path = str(installed[-1]) if installed else shutil.which(name)
     if tool_path is None:
@@ -27,9 +27,9 @@ def server_tool(name: str) -> str:
 
 
 def as_server_user() -> list[str]:
-    """The words before a command that make it the server's user, since PostgreSQL refuses to run as root.
+    """Arguments before a command that run it as the server's user, since PostgreSQL refuses to run as root.
 
-    Raises NotApplicable where there is no such user.
+    Raises NotApplicable if there is no such user.
     """
     if os.geteuid() != 0:
         return []

@@ -80,7 +80,7 @@ class ActProcesses:
             _kill(self._running[key])
 
     async def end(self) -> None:
-        """Ask every act to end; kill those that have not ended after a while."""
+        """Stop every act; kill those that have not ended after a grace period."""
         for process in self._running.values():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid or 0, signal.SIGTERM)
@@ -99,7 +99,7 @@ class _Worker:
     pipe: Connection
 
     async def answer(self, work: Work, order: Order) -> bytes:
-        """What it answers, empty where it ended without an answer."""
+        """The answer, empty if the process ended without one."""
         try:
             self.pipe.send((work, dict(order)))
         except OSError:
@@ -214,7 +214,7 @@ async def _readable(pipe: Connection, until: bytes = b"") -> bytes:
 
 
 def _kill(process: context.ForkServerProcess) -> None:
-    """Kill the process and its group; a process that has not made its group yet is alone."""
+    """Kill the process and its group; a process without a group of its own yet is killed alone."""
     for kill in (os.killpg, os.kill):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(process.pid or 0, signal.SIGKILL)

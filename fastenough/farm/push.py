@@ -19,7 +19,7 @@ _MOST_ANSWER_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Goal:
-    """Where recordings go: ``path`` is that of the website."""
+    """Destination of uploads; ``path``: that of the website."""
 
     encrypted: bool
     host: str
@@ -28,7 +28,7 @@ class Goal:
 
 
 def parse_goal(url: str) -> Goal:
-    """The address of a website; raises BadInput where a token could be read on the way to it."""
+    """The address of a website; raises BadInput if others could read the token on the way."""
     try:
         parts = urlsplit(url)
         goal = Goal(parts.scheme == "https", parts.hostname or "", parts.port, parts.path.rstrip("/"))
@@ -42,9 +42,9 @@ def parse_goal(url: str) -> Goal:
 
 
 def push(goal: Goal, token: str, run: str, recording: BinaryIO, length: int) -> bool:
-    """Send one recording; False where the store there has it already.  No other address is followed.
+    """Send one recording; returns False if the store already has it.  Redirects are not followed.
 
-    Raises BadInput for what is refused there, FastenoughError if there is no answer.
+    Raises BadInput if the website refuses it, FastenoughError if there is no answer.
     """
     kind = http.client.HTTPSConnection if goal.encrypted else http.client.HTTPConnection
     connection = kind(goal.host, goal.port, timeout=_PATIENCE_S)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A rack without hardware, on loopback: one power switch that speaks HTTP, and boards that record when they have power.
+"""A simulated rack on loopback: a power switch with an HTTP interface, and boards that record while they have power.
 
     python -m fastenough.farm.rack RACK.json
 
-Each board is a serial console, and a probe of our own that writes a true ring of recordings: they are of this machine
-and say nothing about a board.  ``PUT /relay/N/value`` switches board N, as labgrid's back end ``rest`` does; ``GET``
-reads its state.  ``POST /fault/N`` with one of the words in `FAULTS` makes a board faulty.
+Each board has a serial console, and a probe that writes a ring of real recordings of this machine, which are not
+evidence about a board.  ``PUT /relay/N/value`` switches board N, like labgrid's back end ``rest``; ``GET`` reads its
+state.  ``POST /fault/N`` with an entry of `FAULTS` makes a board faulty.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 FAULTS = ("none", "dead", "hang", "switch")
-"""``dead``: it does not start at power-on.  ``hang``: it stops where it is, and starts no more.  ``switch``: its relay
-answers nobody."""
+"""``dead``: the board does not start at power-on.  ``hang``: it stops and does not start again.  ``switch``: its relay
+does not answer."""
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 

@@ -53,16 +53,16 @@ _TICK_S = 0.2
 _LABGRID_S = 90.0
 """The coordinator may wait half a minute for an exporter that is silent, and acts wait for each other meanwhile."""
 _SWITCHED_S = 10.0
-"""What switching a board off and on takes, besides as long again as it may boot."""
+"""Time to power-cycle a board, in addition to twice its time to boot."""
 _PULL_S = 60.0
 _LATE_S = 3600.0
-"""How much longer than planned the runs of a plan may take, and a quarter of it besides."""
+"""Permitted excess over the planned time of a plan, in addition to a quarter of it."""
 _TAKE_S = 600.0
 _BEAT_S = 60.0
 _DAY_S = 86400
 _PULLED_S = 3600.0
 _JUDGED = 10
-"""Boards that are judged in one take, each on all recordings of a month."""
+"""Maximum number of boards judged per update; each is judged by all recordings of a month."""
 _PULLS = 8
 """Pulls that are under way at a time."""
 _PULLS_AGAIN = 4
@@ -71,7 +71,7 @@ _PULLS_AGAIN = 4
 
 @dataclass
 class Faults:
-    """What is wrong with the farm's own surroundings; empty where nothing is."""
+    """Faults of the coordinator and of the history; empty if there is none."""
 
     coordinator: str = ""
     history: str = ""
@@ -79,8 +79,8 @@ class Faults:
 
 @dataclass
 class Backlog:
-    """What has come and is not in the history yet: runs in the store, boards of which a cycle has ended with them, and
-    by ring what is on its way there; by board what its last pull refused."""
+    """Data for the next update of the history: ``stored`` runs, boards to ``judge``, the growing recording of each
+    ring, and the recordings that the last pull of each board refused."""
 
     stored: set[str] = field(default_factory=set)
     judge: set[str] = field(default_factory=set)
@@ -103,7 +103,7 @@ class Backlog:
             self.refused[board.name] = [list(pair) for pair in answer["refused"]]
 
     def before(self, later: Backlog) -> Backlog:
-        """Both of them."""
+        """The data of both."""
         return Backlog(
             self.stored | later.stored,
             self.judge | later.judge,
@@ -114,7 +114,7 @@ class Backlog:
 
 @dataclass
 class FarmRun:
-    """One farm, from its start to its end.  ``say`` is given a line each minute."""
+    """One farm, from start to end.  ``say`` gets a status line each minute."""
 
     farm: Farm
     say: Callable[[str], None]
@@ -148,11 +148,11 @@ class FarmRun:
             self.states[name] = replace(self.states[name], pull_s=now_s + later_s)
 
     def end(self) -> None:
-        """Ask the farm to end: acts first, then the places are released."""
+        """Request the end of the farm: acts are stopped, then the places are released."""
         self._ending.set()
 
     async def run(self) -> None:
-        """Until it is asked to end; then acts end, and places are let go."""
+        """Run until `end` is called; then stop the acts and release the places."""
         loops = [
             asyncio.ensure_future(task)
             for task in (
@@ -195,7 +195,8 @@ class FarmRun:
         return now_s
 
     async def _reconcile(self) -> None:
-        """Hold what is known of each place against what the coordinator says; it forgets, and people come."""
+        """Compare the state of each place with the coordinator's: it may have been restarted, and people may have
+        reserved places."""
         if not any(board.place for board in self.farm.boards):
             return
         answer = await self._acts.act("places", acts.places, self._farm_order(), _LABGRID_S)
@@ -232,7 +233,7 @@ class FarmRun:
                 processes.stop(f"{command.act} {name}")
 
     async def _do(self, name: str, start: Start) -> None:
-        """One act, and what the state machine makes of its end."""
+        """Run one act, and pass its end to the state machine."""
         board = self._boards[name]
         try:
             order = self._board_order(board, self.states[name], start)
@@ -277,7 +278,7 @@ class FarmRun:
         )
 
     async def _update_loop(self) -> None:
-        """The history follows the store: everything at first, then what has come; what it cannot take now waits."""
+        """Update the history: the whole store at first, then new data.  A failed update is repeated later."""
         while True:
             begun_s = time.monotonic()
             whole, self._whole = self._whole, False
@@ -318,7 +319,7 @@ class FarmRun:
         return answer
 
     async def _look_back(self) -> None:
-        """Once for each cycle, an hour after it has ended, when its boards were pulled: whose tail has changed?"""
+        """Once per cycle, an hour after its end when its boards have been pulled, look for changes of their tails."""
         cycle = int((self._now_s() - _PULLED_S) // CYCLE_S)
         if cycle != self._looked_back:
             order = history_update.TailOrder(
@@ -396,7 +397,7 @@ def _refused_text(refused: Sequence[Sequence[str]]) -> str:
 
 
 def _limit_s(board: BoardEntry, start: Start) -> float:
-    """How long an act may take; raises BadInput for a plan that cannot be read any more."""
+    """Time limit of an act; raises BadInput if its plan can no longer be read."""
     if start.plan is not None:
         return _planned_s(start.plan) * 1.25 + _LATE_S
     return {BoardAct.BOOT: 2 * board.times.boot_s + _SWITCHED_S, BoardAct.PULL: max(_PULL_S, board.times.pull_s)}.get(
@@ -409,7 +410,7 @@ def _planned_s(plan: Path) -> float:
 
 
 def status_line(states: Mapping[str, BoardState], faults: Faults, pulled_bytes: int) -> str:
-    """How the boards stand, worst first, and what is wrong around them."""
+    """Number of boards by state, the most urgent first, and current faults."""
     counts = Counter(state.label for state in states.values())
     urgency = ("dead", "reserved", "off", "booting", "ready", "pulling", "measuring")
     summary = ", ".join(f"{counts[label]} {label}" for label in urgency if counts[label])

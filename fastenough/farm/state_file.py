@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The state file of a farm: the state of each board, which no other program stores.
+"""The state file of a farm: the state of each board, which is stored nowhere else.
 
-The coordinator forgets who held what when it is started again, and the history is a view that may be dropped.  It is
-SQLite, since another shell reads it (``fastenough farm status``) while the farm writes it.
+The coordinator loses reservations when it restarts, and the history can be dropped.  The file is SQLite because another
+process reads it (``fastenough farm status``) while the farm writes it.
 """
 
 from __future__ import annotations

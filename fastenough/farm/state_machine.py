@@ -176,8 +176,10 @@ def restore(state: BoardState, now_s: float) -> BoardState:
 
 
 def shift_times(state: BoardState, by_s: float) -> BoardState:
-    """The state once the clock was set by so much: what was ten minutes ago still is, what is due in a minute too.
-    Since when a plan was due stays, as the calendar has it."""
+    """The state after the clock was set by this many seconds: past and due times keep their distance from now.
+
+    The due times of plans do not move, because they follow the calendar.
+    """
     return replace(
         state,
         since_s=state.since_s + by_s,
@@ -320,8 +322,8 @@ def _acquired(board: BoardEntry, state: BoardState, ended: ActEnded, now_s: floa
 
 
 def _measured(board: BoardEntry, state: BoardState, ended: ActEnded, now_s: float) -> Transition:
-    """A plan that failed is not made again before it is due again; where nothing else shows that the board is well, it
-    is booted meanwhile."""
+    """A failed plan is not repeated before it is due again.  Without other evidence that the board works, it is
+    booted."""
     state = replace(state, made_s=state.begun_s)
     if ended.fault and not board.ring:
         return _die(board, state, ended.fault, now_s)

@@ -45,18 +45,18 @@ class Token:
 
     @property
     def grants(self) -> dict[str, object]:
-        """What may be shown."""
+        """The token without its hash."""
         return {name: value for name, value in asdict(self).items() if name != "sha256"}
 
 
 class Tokens:
-    """The tokens in a file, which is made with the first of them."""
+    """The tokens in a file, which is created with the first token."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def add(self, name: str, boards: Sequence[str], per_hour: int = UPLOADS_AN_HOUR) -> str:
-        """A new token, which cannot be printed again; raises BadInput for a name that is taken or invalid."""
+        """Add a token; its secret cannot be printed again.  Raises BadInput for a name that is in use or invalid."""
         if not _NAME.fullmatch(name):
             raise BadInput(f"invalid token name {name!r}; use up to 64 letters, digits and . _ @ -")
         if not boards or any(not board or not board.isprintable() for board in boards):
@@ -78,7 +78,7 @@ class Tokens:
         return f"fe1.{identity}.{secret}"
 
     def revoke(self, which: str) -> Token:
-        """The token of that name or id, which is none from now on; raises BadInput where there is none."""
+        """Revoke the token of this name or id; raises BadInput if there is none."""
         with self._changed() as tokens:
             revoked = next((token for token in tokens if which in (token.name, token.id)), None)
             if revoked is None:
@@ -87,7 +87,7 @@ class Tokens:
         return revoked
 
     def listed(self) -> list[Token]:
-        """All, oldest first; none where there is no file.  Raises BadInput for a file that others may read."""
+        """All tokens, oldest first; none without a file.  Raises BadInput for a file that others may read."""
         try:
             with Folder.at(self.path.parent) as folder:
                 return self._read(folder)
@@ -107,7 +107,7 @@ class Tokens:
 
     @contextmanager
     def _changed(self) -> Iterator[list[Token]]:
-        """All of them, written anew when the block ends without an exception; one change at a time."""
+        """The tokens; the file is rewritten if the block ends without an exception.  Changes are serialised."""
         try:
             with Folder.at(self.path.parent, make=True) as folder, folder.turn(lambda: None):
                 tokens = self._read(folder)

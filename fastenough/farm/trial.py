@@ -84,7 +84,7 @@ parameters = {{interval = "10ms", report = "5s"}}
 
 
 def guests_here(most: int) -> tuple[list[str], str]:
-    """The kernels of the guests that can be had, and why they are fewer; the reason is empty where they are not."""
+    """The kernels of the available guests, and the reason if they are fewer than requested, else an empty text."""
     if most and shutil.which("qemu-system-aarch64") is None:
         return [], "no guests: qemu-system-aarch64 is missing (apt-get install qemu-system-arm)"
     cpus = os.cpu_count() or 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The history of many boards: a database made from the recordings of a store, and the questions that pages ask it."""
+"""The history of many boards: a database derived from the recordings of a store, and the queries of pages."""
 
 from fastenough.history.archive import close_months
 from fastenough.history.board_status import WINDOW_S, board_of, board_status, board_statuses, refusals

@@ -14,7 +14,7 @@ from fastenough.history.results import UnknownBoard, Viewer
 from fastenough.history.schema import BOARD, SERIES
 
 NO_SERIES = 0
-"""The number of no series: what nobody has measured has no rows."""
+"""Number of a series without rows."""
 
 
 def seen_by(question: Select[Any], viewer: Viewer) -> Select[Any]:

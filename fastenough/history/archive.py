@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Closed months as Parquet: one file per board and month, read when a query needs older rows.
 
-A file is written beside its place, synced and renamed; then, in one transaction, it is noted and its rows go.  Whoever
-is killed between the two leaves a file that says what the rows say, and the next attempt writes it again.
+A file is written under a temporary name, synced and renamed; then one transaction records it and deletes its rows.  If
+the process is killed in between, file and rows are equal, and the next attempt writes the file again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fastenough.history.schema import ARCHIVE, BOARD, CHANGE, EVENT, HOUR, HOUR_
 from fastenough.model import FastenoughError
 
 KEPT_DAYS = 60
-"""So long are the rows of a month kept after it has ended."""
+"""Time for which the rows of a month stay in the database after its end."""
 _NEW_FOR_S = 30 * DAY_S
 _AROUND_S = HOUR_S
 _COLUMNS = (
@@ -45,11 +45,11 @@ Span = tuple[int, int]
 
 
 def close_months(history: History, now_s: int, of_boards: Collection[str] | None = None) -> list[str]:
-    """Archive the five-minute rows of months that ended 60 days ago or earlier, and remove those that are not around
-    a new maximum or a change; returns the names of the files that were written.  Raises FastenoughError, with all rows
-    of a month as they were, where its file cannot be written.
+    """Archive the five-minute rows of months that ended 60 days ago or earlier, except those around a new maximum or a
+    change; returns the names of the written files.
 
-    ``of_boards``: only theirs, None: all.  Where racks share a database, each has its boards' files in its own store.
+    ``of_boards``: only these, None: all.  Racks that share a database archive their own boards, each in its store.
+    Raises FastenoughError if a file cannot be written; its rows stay.
     """
     if history.archive is None:
         return []
@@ -69,7 +69,7 @@ def close_months(history: History, now_s: int, of_boards: Collection[str] | None
 
 
 def _due(connection: Connection, board: int, before_s: int) -> Iterable[int]:
-    """Months of which there are rows and that ended before."""
+    """Months with rows that have ended before this time."""
     at_s = connection.execute(select(func.min(INTERVAL.c.begin_s)).where(INTERVAL.c.board == board)).scalar()
     while at_s is not None and next_month_s(at_s) <= before_s:
         yield month_begin_s(at_s)
@@ -81,7 +81,7 @@ def _due(connection: Connection, board: int, before_s: int) -> Iterable[int]:
 
 
 def _close(history: History, folder: Folder, board: int, begin_s: int) -> str | None:
-    """One month; None where nothing is left in it that has to go."""
+    """Archive one month; returns None if it has no rows to move."""
     span = begin_s, next_month_s(begin_s)
     name = f"{board:06d}-{begin_s}.parquet"
     with history.writing() as connection:
@@ -103,7 +103,7 @@ def _close(history: History, folder: Folder, board: int, begin_s: int) -> str | 
 
 
 def _outside(of_board: Any, column: Any, span: Span, excluded: Sequence[Span]) -> Any:
-    """The rows of a span outside all kept spans."""
+    """The rows of a span outside all excluded spans."""
     return and_(of_board, _within(column, span), not_(or_(false(), *(_within(column, moment) for moment in excluded))))
 
 
@@ -133,7 +133,7 @@ def kept_spans(connection: Connection, board: int, span: Span) -> list[Span]:
 
 
 def _new_maxima(hours: Sequence[Any]) -> Iterable[int]:
-    """The hours above all of the 30 days before them, of those that have any before them."""
+    """Hours whose maximum exceeds those of the 30 days before, if there are any."""
     by_series: dict[int, list[tuple[int, int]]] = {}
     for series, begin_s, max_ns in hours:
         earlier = by_series.setdefault(series, [])  # of falling maxima: the first is the greatest
@@ -174,7 +174,7 @@ def _key(row: Mapping[str, Any] | RowMapping) -> tuple[Any, ...]:
 
 
 def _write(folder: Folder, name: str, rows: Sequence[RowMapping], known: str | None) -> None:
-    """These rows, and those that the month's file has already."""
+    """These rows and those already in the month's file."""
     arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     every: list[Mapping[str, Any]] = [dict(row) for row in rows]
     if known is not None:
@@ -251,7 +251,7 @@ def _opened(history: History, noted: Sequence[Any], opened: ExitStack) -> Iterat
 
 
 def _read(files: Sequence[int], series: str, span: Span) -> list[ArchivedRow]:
-    """Out of open files: DuckDB would take ``*`` and ``[`` in their paths for patterns."""
+    """Rows of open files: DuckDB treats ``*`` and ``[`` in paths as patterns."""
     duckdb = import_module("duckdb")
     columns = ", ".join(ArchivedRow.__annotations__)
     paths = [f"/proc/self/fd/{file}" for file in files]

@@ -31,9 +31,9 @@ DAYS_SHOWN = 30
 WINDOW_S = DAYS_SHOWN * DAY_S
 """How far back recordings count for a board's verdict and maxima."""
 NOT_DUE = (BoardCondition.RESERVED, BoardCondition.DEAD, BoardCondition.RETIRED)
-"""The farm itself says why nothing comes of such a board."""
+"""Conditions in which the farm states the reason for missing data."""
 _FIRST = ("timer/wakeup_corrected", "monitor/expiry-to-return", "monitor/device-to-return", "monitor/expiry-to-running")
-"""Of several series, the one that a board's maxima are of; judged ones come before all others."""
+"""Order of series for the main one, whose maxima are those of the board; judged series come first."""
 
 
 def board_of(history: History, viewer: Viewer, name: str) -> BoardInfo:
@@ -44,7 +44,7 @@ def board_of(history: History, viewer: Viewer, name: str) -> BoardInfo:
 
 
 def board_of_run(history: History, viewer: Viewer, run: str) -> str:
-    """The name of the board that a run is of; empty for a run that is not there, or of a board that is not."""
+    """Name of the board of a run; empty if run or board does not exist or is not visible."""
     question = seen_by(select(BOARD.c.name).join(RUN, RUN.c.board == BOARD.c.id).where(RUN.c.name == run), viewer)
     with history.reading() as connection:
         return connection.execute(question).scalar() or ""
@@ -57,7 +57,7 @@ def board_status(history: History, viewer: Viewer, name: str, now_s: int) -> Boa
 
 
 def board_statuses(history: History, viewer: Viewer, now_s: int) -> list[BoardStatus]:
-    """All boards, those first that need attention, and then by name."""
+    """The status of all boards, the most urgent first, then by name."""
     with history.reading() as connection:
         statuses = statuses_of(connection, seen_by(select(BOARD.c.id), viewer), now_s)
     return sorted(statuses, key=lambda status: (status.state.rank, status.board.name))
@@ -98,7 +98,7 @@ class _BoardRows:
 
 
 def _boards(connection: Connection, numbers: Select[tuple[int]]) -> list[_BoardRows]:
-    """Those that a question for numbers finds."""
+    """The status of the boards that a query of numbers selects."""
     nows: dict[int, list[RowMapping]] = {}
     for now in connection.execute(
         select(NOW, SERIES).join(SERIES, NOW.c.series == SERIES.c.id).where(NOW.c.board.in_(numbers))
@@ -118,7 +118,7 @@ def statuses_of(connection: Connection, numbers: Select[tuple[int]], now_s: int)
 
 
 def _refused(connection: Connection, numbers: Select[tuple[int]], now_s: int) -> dict[int, list[RowMapping]]:
-    """By board, what was first refused within the window, the newest first."""
+    """Recordings first refused within the window, by board, newest first."""
     refused_of: dict[int, list[RowMapping]] = {}
     for row in connection.execute(
         select(REFUSED)
@@ -207,10 +207,10 @@ def _value(value: int) -> int | None:
 
 @dataclass(frozen=True)
 class _Edges:
-    """The parts of hours and days at the begins of the last 24 hours and of the last 30 days, by (board, series).
+    """Maxima of partial hours and days at the begins of the last 24 hours and of the last 30 days, by (board, series).
 
-    ``before_ns``, ``day_ns``: maxima of the hour that lies 24 hours ago, before and after that instant; ``month_ns``:
-    of the day that lies 30 days ago, after that instant.
+    ``before_ns``, ``day_ns``: maxima of the hour 24 hours ago, before and after that instant.  ``month_ns``: maximum of
+    the day 30 days ago, after that instant.
     """
 
     before_ns: Mapping[tuple[int, int], int]
@@ -239,7 +239,7 @@ class _Edges:
 def _split_hour(
     connection: Connection, numbers: Select[tuple[int]], at_s: int
 ) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]]:
-    """Maxima, by board and series, of the five minutes before and after an instant in the hour that it lies in."""
+    """Maxima by board and series of the five-minute rows before and after an instant within its hour."""
     hour_s = at_s // HOUR_S * HOUR_S
     rows = connection.execute(
         select(HOUR.c.board, HOUR.c.series, HOUR.c.maxima).where(HOUR.c.board.in_(numbers), HOUR.c.begin_s == hour_s)
@@ -282,7 +282,7 @@ class _Recent:
 
     @property
     def more_ns(self) -> int | None:
-        """How far the last 24 hours are above what was seen before; None where they are not."""
+        """Excess of the maximum of 24 hours over that of the 30 days before; None if there is none."""
         return self.day_ns - self.before_ns if self.day_ns > self.before_ns > NOTHING else None
 
     @classmethod
@@ -311,8 +311,7 @@ class _Recent:
 
 
 def _above_limit_ns(connection: Connection, known: _BoardRows, recent: _Recent, now_s: int) -> int | None:
-    """The greatest value since the board's configuration is judged, where it is above a limit that must never be
-    exceeded; None where it is not."""
+    """The maximum in the judged configuration if it is above a limit that must never be exceeded, else None."""
     required, now, since_s = known.board.requirement, known.now, known.row["judged_from_s"]
     if (
         required is None
@@ -329,7 +328,7 @@ def _above_limit_ns(connection: Connection, known: _BoardRows, recent: _Recent, 
 
 
 def _verdict(board: BoardInfo, row: RowMapping, above_ns: int | None) -> tuple[str, str]:
-    """As the farm has judged the board, but never PASS above the limit: what came since may not be judged yet."""
+    """The verdict of the farm, but never PASS with a value above the limit: later data may not be judged yet."""
     if row["verdict"] != Verdict.PASS or above_ns is None:
         return row["verdict"], row["verdict_reason"]
     return str(Verdict.INCONCLUSIVE), (
@@ -364,7 +363,7 @@ def _silence(now: RowMapping | None, after_s: int, refusal: RefusedRecording | N
 
 
 def _states(status: BoardStatus, row: RowMapping, recent: _Recent, now_s: int) -> Iterator[tuple[BoardCondition, str]]:
-    """What is true of a board, the most urgent first, each with why."""
+    """The conditions of a board with reasons, the most urgent first."""
     if row["state"] == BoardCondition.RETIRED:
         yield BoardCondition.RETIRED, row["reason"]
     if row["state"] == BoardCondition.DEAD:

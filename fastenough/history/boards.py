@@ -27,12 +27,12 @@ _MOST_REASON = 500
 
 
 class BoardColumns(TypedDict, total=False):
-    """The farm's data on a board.
+    """The farm's declaration of a board.
 
-    ``requirement``: JSON, with the limit that is also in ``limit_ns``; empty if there is none.  ``state``: ok, lent (to
-    a person), dead or retired, for ``reason``.  ``due_s``: longest time until new data.  ``formerly``: earlier names,
-    as a JSON list.  ``verdict`` covers the evaluation window, from ``judged_from_s`` on, ``cycle_verdict`` the newest
-    cycle.
+    ``requirement``: JSON, with the limit that is also in ``limit_ns``; empty for none.  ``state``: ok, lent (reserved
+    by a person), dead or retired, with ``reason``.  ``due_s``: longest time until new data.  ``formerly``: former
+    names, as a JSON list.  ``verdict`` covers the evaluation window, from ``judged_from_s`` on, ``cycle_verdict`` the
+    newest cycle.
     """
 
     rack: str
@@ -69,7 +69,7 @@ def declare(history: History, name: str, **columns: Unpack[BoardColumns]) -> Non
 
 
 def declare_boards(connection: Connection, columns: Mapping[int, BoardColumns]) -> None:
-    """Store what is declared of boards, by number, where it is not what was declared before."""
+    """Store changed declarations, by number of the board."""
     rows = connection.execute(select(BOARD).where(BOARD.c.id.in_(columns))).mappings().all()
     for row in rows:
         declared: dict[str, Any] = {"watched": True, **columns[row["id"]]}
@@ -138,7 +138,7 @@ def disown(history: History, farm: str, names: Collection[str]) -> None:
 
 
 def lock_board(connection: Connection, board: str) -> None:
-    """Nobody else writes of this board until the transaction ends."""
+    """Lock the board for this transaction."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(7701, hashtext(:board))"), {"board": board})
 
@@ -173,9 +173,9 @@ def _known(connection: Connection, names: Iterable[str]) -> dict[str, int]:
 
 
 def enter_run(connection: Connection, run_id: str, head: Head, begin_s: int, end_s: int | None) -> tuple[int, int]:
-    """Numbers of a run's board and of the run itself; ``end_s``: how far it has come, where that is known.
+    """Numbers of a run's board and of the run.
 
-    Raises BadInput where the history has the run under another board.
+    ``end_s``: end of its data so far, if known.  Raises BadInput if the history has the run under another board.
     """
     board = _board_number(connection, board_name(head))
     entered = connection.execute(select(RUN).where(RUN.c.name == run_id)).mappings().one_or_none()
@@ -189,7 +189,7 @@ def enter_run(connection: Connection, run_id: str, head: Head, begin_s: int, end
 
 
 def board_name(head: Head) -> str:
-    """What a board is called: as its recordings state, else by its host's name."""
+    """Name of a board: that in its recordings, else the name of its host."""
     hostname = (head.profile or {}).get("hostname")
     return (head.board or (hostname if isinstance(hostname, str) else None) or "unnamed")[:200]
 
@@ -231,8 +231,8 @@ def _run(connection: Connection, run: int) -> RowMapping:
 def _neighbours(
     connection: Connection, board: int, place: tuple[int, str]
 ) -> tuple[RowMapping | None, RowMapping | None]:
-    """The runs of a board before and after one, of those that have a profile: whatever the order in which runs are
-    read, the same two are compared in the end."""
+    """The nearest runs of a board with a profile before and after a run: successive runs are compared in whatever order
+    they are read."""
     mine = select(RUN).where(RUN.c.board == board, RUN.c.profile.is_not(None)).limit(1)
     order = tuple_(RUN.c.begin_s, RUN.c.name)
     before = mine.where(order < place).order_by(RUN.c.begin_s.desc(), RUN.c.name.desc())
@@ -241,7 +241,7 @@ def _neighbours(
 
 
 def _note_changes(connection: Connection, before: RowMapping | None, after: RowMapping | None) -> None:
-    """What the later of two runs that follow on each other found changed; instead of what was noted before."""
+    """Record the differences between two successive runs in place of those recorded before."""
     if after is None or after["profile"] is None:
         return
     connection.execute(delete(CHANGE).where(CHANGE.c.run == after["id"], CHANGE.c.kind == CONFIGURATION))
@@ -272,7 +272,7 @@ def _profile(connection: Connection, sha256: str) -> Profile:
 
 
 def _note_newest(connection: Connection, board: int) -> None:
-    """Update the facts shown for a board from its newest run with a profile."""
+    """Update the displayed facts of a board from its newest run with a profile."""
     newest = (
         connection.execute(
             select(RUN.c.configuration, RUN.c.profile)
@@ -296,7 +296,7 @@ def _note_newest(connection: Connection, board: int) -> None:
 
 
 def note_refused(history: History, board: str, refused: Iterable[tuple[str, str, str]]) -> None:
-    """Note recordings of a board that were not taken, or not whole: (name, kind, reason) of each, once."""
+    """Record refused and incomplete recordings of a board: (name, kind, reason), each once."""
     rows = list(refused)
     if rows:
         with history.writing() as connection:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One database of the history: a file on one bench, PostgreSQL where several racks share one."""
+"""The database of the history: a file on one bench, or PostgreSQL shared by several racks."""
 
 from __future__ import annotations
 
@@ -39,8 +39,10 @@ _ARCHIVE = "history-archive"
 
 
 class History:
-    """A history, brought to the form of today when it is opened.  It holds nothing that cannot be read again from the
-    store, but for what the farm says of boards."""
+    """A history; an older schema is migrated when it is opened.
+
+    All of it can be derived again from the store, except the farms' declarations of boards.
+    """
 
     def __init__(self, engine: Engine, archive: Path | None, wall_s: Callable[[], float] = time.time) -> None:
         self.engine = engine
@@ -51,11 +53,10 @@ class History:
 
     @classmethod
     def at(cls, url: str | URL, archive: Path | None = None) -> History:
-        """Open, or make, the one at ``sqlite:///FILE`` or ``postgresql+psycopg://…``.
+        """Open or create the database at ``sqlite:///FILE`` or ``postgresql+psycopg://…``.
 
-        ``archive``: the folder of closed months; without one no month is ever closed.
-
-        Raises BadInput for what is no such URL and Unavailable where the database cannot be used.
+        ``archive``: directory of closed months; without one no month is closed.  Raises BadInput for an invalid URL,
+        and Unavailable if the database cannot be used.
         """
         history = cls.later(url, archive)
         history.migrate()
@@ -63,9 +64,10 @@ class History:
 
     @classmethod
     def later(cls, url: str | URL, archive: Path | None = None) -> History:
-        """The same, brought to the form of today when it is first asked: its database may be away until then.
+        """Open the database without connecting, so that it may be unavailable at first; it is migrated at the first
+        query.
 
-        Raises BadInput for what is no such URL, and for a file that other users could have put there.
+        Raises BadInput for an invalid URL, and for a file that other users could have placed there.
         """
         try:
             engine = create_engine(make_url(url))
@@ -82,9 +84,9 @@ class History:
 
     @classmethod
     def of(cls, store: Store, url: str | None = None) -> History:
-        """That of a store: ``history.sqlite`` in it, or the one at a URL; its closed months lie in the store.
+        """The history of a store: ``history.sqlite`` in it, or the database at a URL; closed months are in the store.
 
-        Raises BadInput for a file in a store that other users can change: SQLite could be led to write elsewhere.
+        Raises BadInput for a file in a store that other users can change: SQLite could be made to write elsewhere.
         """
         own = URL.create("sqlite", database=f"{store.path}/{_FILE}")
         if url is None or url == own.render_as_string():
@@ -93,7 +95,7 @@ class History:
 
     @classmethod
     def temporary(cls) -> History:
-        """One that is gone when it is closed, without an archive."""
+        """A history in memory, without an archive."""
         folder = TemporaryDirectory(prefix="fastenough-history-")
         history = cls.at(URL.create("sqlite", database=f"{folder.name}/{_FILE}"))
         history._temporary = folder
@@ -128,7 +130,7 @@ class History:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction: all of it, or nothing.  Two writers never read what the other is about to change."""
+        """A write transaction.  Writers are serialised: none reads rows that another is about to change."""
         if not self._is_of_today:
             self.migrate()
         with self._written() as connection:
@@ -162,9 +164,9 @@ def _require_own(store: Store) -> None:
 
 
 def _require_trusted(database: Path) -> None:
-    """Raises BadInput for an SQLite file that another user could have led elsewhere.
+    """Raises BadInput for an SQLite file that another user can redirect.
 
-    SQLite follows links and trusts the journals that it finds.  Who is not root trusts the owner of the file as well.
+    SQLite follows links and trusts the journals that it finds.  Users other than root also trust the owner of the file.
     """
     owner = None
     with suppress(OSError, ValueError):
@@ -181,7 +183,7 @@ def _require_trusted(database: Path) -> None:
 
 
 def _as_file(engine: Engine) -> None:
-    """SQLite: readers beside one writer, and a writer that says so before it reads what it will change."""
+    """Set up SQLite: readers beside one writer, whose transaction takes the lock before it reads."""
 
     @event.listens_for(engine, "connect")
     def _connected(connection: Any, _record: Any) -> None:
@@ -208,8 +210,11 @@ def put(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]],
 def _putting(
     dialect: Dialect, table: Table, same: tuple[str, ...], names: tuple[str, ...]
 ) -> tuple[str, tuple[str, ...]]:
-    """The statement as the driver takes it, with the order of its values where it takes them in one: all columns are
-    numbers, text or bytes, which need no conversion, and to make it for each row takes longer than the row does."""
+    """The statement in the form of the driver, and the order of its values if it takes them as a tuple.
+
+    All columns are numbers, text or bytes and need no conversion; SQLAlchemy would take longer to compile each row than
+    to write it.
+    """
     statement: Any = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[dialect.name](table).values(
         {name: bindparam(name) for name in names}
     )
@@ -231,7 +236,7 @@ def version_of(connection: Connection) -> str | None:
 
 
 def migrate(connection: Connection, to: str = VERSION) -> None:
-    """In the transaction that is open: what was there before stays where anything fails."""
+    """Migrate within the open transaction: a failure changes nothing."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(7701, 0)"))
     version = version_of(connection)

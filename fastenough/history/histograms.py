@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Packed integers (LEB128) and histograms, singly and many at once: 60 buckets take about 130 bytes.
+"""Packed integers (LEB128) and histograms, singly and in bulk: 60 buckets take about 130 bytes.
 
-A histogram is, for each bucket, its distance from the one before (zigzag: the first may be negative) and its count."""
+A histogram stores for each bucket the distance from the previous one (zigzag: the first may be negative) and its count.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def packed(values: Integers) -> bytes:
 
 
 def packed_rows(values: Integers, begins: Integers) -> list[bytes]:
-    """Rows of one array, each by itself; ``begins`` (rows + 1,) says where they begin, and the end of the last."""
+    """Pack each row of an array; ``begins`` (rows + 1,): where each row begins, and the end of the last."""
     rest = values.astype(np.uint64)
     lengths = np.ones(rest.size, dtype=np.int64)
     for bits in range(7, 64, 7):

@@ -56,7 +56,7 @@ from fastenough.recording.reader import event_of, head_of, part_of
 from fastenough.store import RunSummary, Store
 
 _BATCH_BYTES = 8 << 20
-"""Of lines that are taken in one transaction."""
+"""Maximum number of lines in one transaction."""
 _BATCH = 1024
 """Intervals."""
 _EVENT = re.compile(rb'\{"type": ?"event"')
@@ -64,7 +64,7 @@ _EVENT = re.compile(rb'\{"type": ?"event"')
 
 @dataclass(frozen=True)
 class IngestResult:
-    """What `catch_up` took: how many intervals, and of which runs nothing, or no more, with the reason."""
+    """Result of `catch_up`: number of intervals, and the runs that were not read to their end, with reasons."""
 
     intervals: int = 0
     faults: dict[str, str] = field(default_factory=dict)
@@ -72,10 +72,8 @@ class IngestResult:
 
 @dataclass(frozen=True)
 class _Position:
-    """How far a recording was read: the offset in bytes, and how many of its intervals lie before it.
-
-    ``head``: SHA-256 of its first line.
-    """
+    """Position in a recording: offset in bytes, and number of intervals before it.  ``head``: SHA-256 of its first
+    line."""
 
     offset: int
     intervals: int
@@ -83,14 +81,14 @@ class _Position:
 
 
 class ClockAhead(BadInput):
-    """A recording whose times lie ahead of this machine's clock; they are taken once they no longer do."""
+    """A recording with times ahead of this machine's clock; it is read once they have passed."""
 
 
 def ingest_run(history: History, store: Store, run_id: str) -> int:
-    """Read what a run's recording has grown by; returns how many intervals were new.
+    """Read the new lines of a run's recording; returns the number of new intervals.
 
-    Raises BadInput for a recording that is damaged, Ahead for one whose rest lies ahead of this machine's clock, and
-    FastenoughError where store or database cannot be used: the next take continues where this one ended.
+    Raises BadInput for a damaged recording, Ahead if the rest is ahead of this machine's clock, and FastenoughError if
+    store or database cannot be used.  The next call continues at the same place.
     """
     with store.opened(run_id) as stream:
         first, place = _begin(history, run_id, stream)
@@ -138,7 +136,7 @@ def ingest_stream(history: History, run_id: str, stream: BinaryIO) -> int:
 
 
 def _ingest_text(taking: _RunIngest, place: _Position, stream: BinaryIO) -> _Position:
-    """From a place on; returns how far it came."""
+    """Read from a position on; returns the new position."""
     for lines in _batches(_lines(stream, taking.run_id, place.offset)):
         batch = _parsed(taking, place, lines)
         after = replace(place, offset=place.offset + batch.bytes, intervals=place.intervals + batch.passed)
@@ -156,9 +154,9 @@ def _ingest_text(taking: _RunIngest, place: _Position, stream: BinaryIO) -> _Pos
 def _ingest_folded(
     taking: _RunIngest, place: _Position, size: int, intervals: Iterator[Interval], events: list[Event]
 ) -> tuple[int, bool]:
-    """A sealed run of which nothing was taken yet; where it is cut off, the rest comes out of the text.
+    """Read a sealed run from its columns; if it was interrupted, its end is read as text.
 
-    Returns how many intervals were taken, and whether that was the whole: times ahead of this machine's clock are left.
+    Returns the number of intervals read, and whether that was all: intervals ahead of this machine's clock are left.
     """
     now_s, batch = taking.history.wall_s(), list(islice(intervals, _BATCH))
     while True:
@@ -175,7 +173,7 @@ def _ingest_folded(
 
 
 def _events_of(lines: Iterator[bytes], run_id: str) -> tuple[list[Event], int]:
-    """The events among lines that say so where our writers say it, and how many bytes all lines have."""
+    """The events among lines, found by the prefix that the bench writes, and the total length of all lines in bytes."""
     events: list[Event] = []
     size = 0
     for line in lines:
@@ -186,7 +184,7 @@ def _events_of(lines: Iterator[bytes], run_id: str) -> tuple[list[Event], int]:
 
 
 def catch_up(history: History, store: Store) -> IngestResult:
-    """Take what is new of all runs of a store, oldest first; one that is damaged does not stop the others."""
+    """Read the new data of all runs of a store, oldest first; a damaged run does not stop the others."""
     caught = IngestResult()
     done = _sealed_sizes(history)
     for summary in store.runs(brief=True):
@@ -212,7 +210,7 @@ def _sealed_sizes(history: History) -> dict[str, int]:
 
 
 def _begin(history: History, run_id: str, stream: BinaryIO) -> tuple[bytes, _Position]:
-    """The head's line, empty where it is not whole yet, and where to go on."""
+    """The first line, empty while it is incomplete, and the position to continue at."""
     first = next(_lines(stream, run_id, 0), b"")
     head_sha256 = hashlib.sha256(first).hexdigest()
     with history.reading() as connection:
@@ -229,7 +227,7 @@ def _begin(history: History, run_id: str, stream: BinaryIO) -> tuple[bytes, _Pos
 
 
 def _lines(stream: BinaryIO, run_id: str, offset: int) -> Iterator[bytes]:
-    """Whole lines from an offset into the plain content on; what is torn is left for later."""
+    """Complete lines from an offset in the decompressed content; an incomplete one is left for later."""
     stream.seek(0)
     if plain_content(stream) is stream:
         stream.seek(offset)
@@ -261,10 +259,10 @@ def _batches(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
 
 @dataclass
 class _Batch:
-    """What is to be taken of some lines: all ``events``, since to take those twice changes nothing, and new intervals.
+    """New data of some lines: all ``events``, since reading those twice changes nothing, and new intervals.
 
-    ``passed`` intervals and ``bytes`` are behind it afterwards.  ``ahead_ns``: how far the times of the lines behind
-    them lie ahead of this machine's clock; None where they do not.
+    ``passed`` intervals and ``bytes`` are consumed.  ``ahead_ns``: how far the times of the remaining lines are ahead
+    of this machine's clock; None if they are not.
     """
 
     intervals: list[Interval] = field(default_factory=list)
@@ -275,8 +273,8 @@ class _Batch:
 
 
 def _parsed(taking: _RunIngest, place: _Position, lines: list[bytes]) -> _Batch:
-    """Intervals ahead of this machine's clock wait, unless the recording itself goes back to a time before them: then
-    the board's clock was set meanwhile, and they are passed over."""
+    """The data of some lines.  Intervals ahead of this machine's clock wait, unless the recording later returns to
+    earlier times: then the board's clock was set meanwhile, and they are skipped."""
     now_s, batch, taken, size = taking.history.wall_s(), _Batch(), 0, 0
     for line in lines:
         part = part_of(line, taking.run_id, taking.head)
@@ -301,15 +299,15 @@ def _parsed(taking: _RunIngest, place: _Position, lines: list[bytes]) -> _Batch:
 
 @dataclass(frozen=True)
 class _RunIngest:
-    """A run that is being taken."""
+    """A run that is being read."""
 
     history: History
     run_id: str
     head: Head
 
     def put(self, place: _Position, after: _Position, intervals: list[Interval], events: list[Event]) -> bool:
-        """What was read between two places, and that it was read, in one transaction; False where another process was
-        quicker."""
+        """Store the data between two positions and the new position in one transaction; returns False if another
+        process was faster."""
         with self.history.writing() as connection:
             end_s = intervals[-1].end_wall_ns // 10**9 if intervals else None
             board, run = enter_run(connection, self.run_id, self.head, self._begin_s(intervals), end_s)
@@ -338,9 +336,10 @@ def write_parts(
     intervals: list[Interval],
     events: list[Event],
 ) -> None:
-    """Add intervals, each of which comes once, and events to all tables.  ``place``: numbers of board and run.
+    """Add new intervals and events to all tables.
 
-    ``recording``: its name in messages, and its head.  Raises BadInput for numbers that none that were measured are.
+    ``place``: numbers of board and run.  ``recording``: its name in messages, and its head.  Raises BadInput for
+    numbers that no measurement can have.
     """
     (board, run), (name, head) = place, recording
     sources = sources_of(head)
@@ -390,7 +389,7 @@ def _add_standouts(
 
 @dataclass
 class HistoryFollower:
-    """Called again and again: takes what is new of the store, and closes old months once a day."""
+    """Called repeatedly: reads the new data of the store, and closes old months once a day."""
 
     history: History
     store: Store

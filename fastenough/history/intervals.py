@@ -20,11 +20,11 @@ from fastenough.recording.wakeups import MONITOR
 
 _CORRECTED = "_corrected"
 AHEAD_S = 2 * 3600
-"""What lies further ahead of this machine's clock than this is not taken: its board's clock is wrong, or this one."""
+"""Maximum lead over this machine's clock; beyond it the clock of the board, or this one, is wrong."""
 
 
 def is_ahead(wall_ns: int, now_s: float) -> bool:
-    """Whether an instant lies too far ahead of this machine's clock to be believed."""
+    """Whether an instant is too far ahead of this machine's clock."""
     return wall_ns > (now_s + AHEAD_S) * 1e9
 
 
@@ -38,9 +38,9 @@ class HistorySeries:
 
 
 def sources_of(head: Head) -> dict[int, HistorySeries]:
-    """By series id: those that are judged, and all stations of the monitor.
+    """Series that the history stores, by id: judged ones, and all stations of the monitor.
 
-    Those that count ticks of an instrument are left out, and so is what was imported: it does not say when it was.
+    Excluded are series in ticks of an instrument, and imported ones, whose times are unknown.
     """
     if IMPORTED in head.marks or not head.begin.wall_ns:
         return {}
@@ -70,7 +70,7 @@ def event_series(head: Head) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class IntervalRow:
-    """Five minutes of a series on a CPU: what the intervals of one run add up to.
+    """Sum of the intervals of one run within five minutes of a series on a CPU.
 
     ``max_ns``: as a latency: of a two-sided series the greatest magnitude, never below 0; NOTHING without a value.
     """
@@ -101,11 +101,11 @@ class IntervalRow:
 _MOST_CPUS = 2**15
 _MOST_NS = 2**62
 _MOST_VALUES = 2**40
-"""In five minutes of a CPU: one each 0.3 ns.  So many can be added up for years within 64 bits."""
+"""Maximum count in five minutes of a CPU: one per 0.3 ns.  Sums over years fit into 64 bits."""
 
 
 def require_possible(run_id: str, cells: Mapping[Key, IntervalRow]) -> None:
-    """Raises BadInput where numbers are beyond what a database holds, which none that were measured are."""
+    """Raises BadInput for numbers beyond the range of the database, which no measurement has."""
     for (_, _, cpu), cell in cells.items():
         if (
             cell.count + cell.lost + cell.missed > _MOST_VALUES
@@ -137,7 +137,7 @@ def interval_row(interval: Interval, source: HistorySeries) -> IntervalRow:
 
 
 def slot_s(wall_ns: int) -> int:
-    """The five minutes an instant lies in, by their begin."""
+    """Begin of the five-minute window of an instant."""
     return wall_ns // 10**9 // STEP_S * STEP_S
 
 
@@ -210,6 +210,6 @@ def interval_columns(cell: IntervalRow) -> dict[str, int | str]:
 
 
 def with_row(cell: IntervalRow, row: RowMapping) -> IntervalRow:
-    """A cell and what its row has already."""
+    """The sum of a cell and its stored row."""
     names = ("intervals", "count", "lost", "missed", "min_ns", "max_ns", "sum_ns", "sum_sq")
     return cell.plus(IntervalRow(*(int(row[name]) for name in names)))

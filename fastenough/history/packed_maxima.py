@@ -20,11 +20,11 @@ from fastenough.history.schema import HOUR_S, STEP_S
 Integers = NDArray[np.int64]
 STEPS = HOUR_S // STEP_S
 _SHIFT = 2
-"""CPUs and maxima are kept so much greater: -1 is nothing, and -2 no CPU."""
+"""Offset of stored CPUs and maxima: -1 is nothing, and -2 no CPU."""
 
 
 class HourMaxima:
-    """``of_cpu``: by CPU twelve, NOTHING where nothing was measured."""
+    """``of_cpu``: twelve maxima by CPU, NOTHING without data."""
 
     def __init__(self, of_cpu: Mapping[int, list[int]] | None = None) -> None:
         self.of_cpu = dict(of_cpu or {})
@@ -51,20 +51,20 @@ class HourMaxima:
         return max(max(maxima) for maxima in self.of_cpu.values())
 
     def lay(self, cpu: int, offset_s: int, max_ns: int) -> None:
-        """Note the maximum of the five minutes that begin so long after the hour."""
+        """Store the maximum of the five minutes that begin at this offset in the hour."""
         maxima = self.of_cpu.setdefault(cpu, [NOTHING] * STEPS)
         maxima[offset_s // STEP_S] = max(maxima[offset_s // STEP_S], max_ns)
 
 
 HOURS = 50
-"""More than two days: what is a new maximum is told for 24 hours, against all that was before."""
+"""More than two days: a new maximum is current for 24 hours, and compared with everything before."""
 DAYS = 33
-"""More than the 30 days that are shown and those that a new maximum must exceed."""
+"""More than the 30 displayed days and the days that a new maximum must exceed."""
 
 
 @dataclass(frozen=True)
 class MaximaRing:
-    """``values`` (size,); ``newest``: the unit that came last, NOTHING where none came."""
+    """``values`` (size,); ``newest``: the newest unit, NOTHING for an empty ring."""
 
     values: Integers
     newest: int
@@ -83,11 +83,11 @@ class MaximaRing:
 
     @property
     def units(self) -> Integers:
-        """Those that it can tell of."""
+        """Units that the ring can hold."""
         return np.arange(max(0, self.newest - self.values.size + 1), self.newest + 1)
 
     def laid(self, units: Integers, maxima: Integers) -> MaximaRing:
-        """With these maxima (N,) of units (N,) as well, each of which may occur again."""
+        """The ring with additional maxima (N,) of units (N,), which may repeat."""
         size = self.values.size
         newest = max(self.newest, int(units.max(initial=NOTHING)))
         values = self.values.copy()
@@ -98,7 +98,7 @@ class MaximaRing:
         return MaximaRing(values, newest)
 
     def at(self, units: Integers) -> Integers:
-        """The maxima of these units, NOTHING where nothing was measured or it is not known any more."""
+        """The maxima of these units, NOTHING without data or if dropped."""
         size = self.values.size
         known = (units > self.newest - size) & (units <= self.newest)
         return np.where(known, self.values[units % size], NOTHING)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stored profiles: the facts that last from run to run, those that pages show, and the differences of two profiles."""
+"""Stored profiles: the facts that do not change from run to run, the displayed ones, and the differences of two
+profiles."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _MOST_CHARS = 200
 
 @dataclass(frozen=True)
 class ProfileDifference:
-    """A part of two profiles that is not the same; empty where one has none.  ``latency``: it shapes latencies."""
+    """A difference of two profiles; a value is empty if its profile lacks the part.  ``latency``: it affects
+    latencies."""
 
     key: str
     was: str
@@ -28,7 +30,7 @@ class ProfileDifference:
 
 
 def stable_facts(profile: Profile) -> Profile:
-    """Without what changes from run to run."""
+    """A profile without the facts that change from run to run."""
     return {name: value for name, value in profile.items() if name not in _VOLATILE and value is not None}
 
 
@@ -55,7 +57,7 @@ def _parts(value: Any, name: str) -> Iterator[tuple[str, str]]:
 
 
 def profile_differences(was: Profile, now: Profile) -> list[ProfileDifference]:
-    """What differs in what lasts of two profiles, those first that shape latencies."""
+    """The lasting differences of two profiles, first those that affect latencies."""
     before, after = dict(_parts(stable_facts(was), "")), dict(_parts(stable_facts(now), ""))
     differing = [name for name in dict.fromkeys((*before, *after)) if before.get(name) != after.get(name)]
     repeated = {
@@ -83,7 +85,7 @@ _TOLD_ONLY = {"packages", "modules"}
 
 
 class DisplayFacts(TypedDict):
-    """Facts shown for a board in lists and at the top of its page; 0 or empty if unknown."""
+    """Displayed facts of a board; 0 or empty if unknown."""
 
     cpus: int
     arch: str
@@ -126,7 +128,7 @@ def _facts(profile: Profile) -> dict[str, str]:
 
 
 def _part(profile: Profile, fact: str, name: str) -> str:
-    """A part of a fact as text, empty where it is not known."""
+    """A part of a fact as text, empty if unknown."""
     values = profile.get(fact)
     value = values.get(name) if isinstance(values, dict) else None
     return "" if value is None else str(value)[:_MOST_CHARS]

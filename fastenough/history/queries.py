@@ -53,18 +53,18 @@ from fastenough.recording.histogram import bucket_highest, bucket_lowest
 
 MOST_EVENTS = 200
 NEW_FOR_S = 30 * DAY_S
-"""A new maximum exceeds all that was measured so long before it."""
+"""A new maximum exceeds everything measured within this time before it."""
 
 
 def bands(history: History, viewer: Viewer, name: str, begin_s: int, end_s: int) -> list[RunSpan]:
-    """The runs that lie in a range, oldest first, each as long as it really was; raises UnknownBoard."""
+    """The runs in a range, oldest first, with their full length; raises UnknownBoard."""
     with board_view(history, viewer, name) as (connection, board):
         rows = connection.execute(_runs_query(board, begin_s, end_s)).mappings().all()
     return [RunSpan(row["begin_s"], row["end_s"], row["load"], row["configuration"], row["name"]) for row in rows]
 
 
 def runs(history: History, viewer: Viewer, name: str, begin_s: int, end_s: int) -> list[str]:
-    """Ids in the store of the runs that lie in a range, oldest first; raises UnknownBoard."""
+    """Ids of the runs in a range, oldest first; raises UnknownBoard."""
     return [band.run for band in bands(history, viewer, name, begin_s, end_s)]
 
 
@@ -79,14 +79,14 @@ def _runs_query(board: int, begin_s: int, end_s: int) -> Select[Any]:
 def events(  # noqa: PLR0917 - every question: who asks, of what, and when
     history: History, viewer: Viewer, name: str, begin_s: int, end_s: int, most: int = MOST_EVENTS
 ) -> list[LatencyEvent]:
-    """The greatest values that stand out in a range, the greatest first; raises UnknownBoard."""
+    """The greatest events in a range, the greatest first; raises UnknownBoard."""
     return _events(history, viewer, name, (begin_s, end_s), (EVENT.c.value_ns.desc(), EVENT.c.at_s), most)
 
 
 def newest_events(  # noqa: PLR0917 - every question: who asks, of what, and when
     history: History, viewer: Viewer, name: str, begin_s: int, end_s: int, most: int = MOST_EVENTS, first: int = 0
 ) -> list[LatencyEvent]:
-    """The newest values that stand out in a range, the newest first, from a place on; raises UnknownBoard."""
+    """The newest events in a range, newest first, from a position on; raises UnknownBoard."""
     order = (EVENT.c.at_s.desc(), EVENT.c.value_ns.desc(), *EVENT.primary_key)
     return _events(history, viewer, name, (begin_s, end_s), order, most, first)
 
@@ -144,7 +144,7 @@ def _is_new(connection: Connection, row: Any) -> bool:
 
 
 def changes(history: History, viewer: Viewer, name: str, begin_s: int, end_s: int) -> list[BoardChange]:
-    """What changed in a range, newest first, of one moment that first which shapes latencies; raises UnknownBoard.
+    """Changes in a range, newest first, of one instant first those that affect latencies; raises UnknownBoard.
 
     A trend belongs to each range that it touches.
     """
@@ -190,14 +190,14 @@ def _changes(history: History, viewer: Viewer, name: str, within: ColumnElement[
 
 
 def last_changes(history: History, viewer: Viewer, kinds: Collection[str], begin_s: int, end_s: int) -> dict[str, int]:
-    """By name of the boards that changed so in a range, when each last did; what was withdrawn does not count."""
+    """Time of the last change of these kinds in a range, by board; withdrawn changes do not count."""
     return _newest_change(
         history, viewer, CHANGE.c.at_s, (CHANGE.c.kind.in_(kinds), CHANGE.c.withdrawn_s.is_(None)), (begin_s, end_s)
     )
 
 
 def last_noted(history: History, viewer: Viewer, begin_s: int, end_s: int) -> dict[str, int]:
-    """By name of the boards of which a change of the tail was noted in a range, when the newest one was."""
+    """Time at which the newest tail change in a range was noted, by board."""
     return _newest_change(history, viewer, CHANGE.c.noted_s, (), (begin_s, end_s))
 
 
@@ -222,7 +222,7 @@ def _newest_change(
 
 
 FINE_S = 31 * 86400
-"""Up to so long a range is answered in steps of five minutes, a longer one in hours."""
+"""Longest range that is answered in steps of five minutes; longer ones are answered in hours."""
 
 
 def maxima(  # noqa: PLR0917 - every question: who asks, of what, and when
@@ -282,8 +282,10 @@ def worst(  # noqa: PLR0917 - every question: who asks, of what, and when
     step_s: int = HOUR_S,
     boards: Collection[str] | None = None,
 ) -> Worst:
-    """Maxima of boards, None: of all, in steps of whole hours, of their main series; boards that measured nothing in
-    the range are there too.  The database finds the greatest of each step: a year of all boards is millions of hours.
+    """Maxima of the main series of boards (None: of all) in steps of whole hours; boards without data in the range are
+    included.
+
+    The database computes the maximum of each step: a year of all boards has millions of hours.
     """
     first = begin_s // HOUR_S * HOUR_S
     steps = -(-(end_s - first) // step_s)
@@ -309,22 +311,22 @@ def worst(  # noqa: PLR0917 - every question: who asks, of what, and when
 
 
 def _names(connection: Connection, viewer: Viewer, boards: Collection[str] | None) -> dict[int, str]:
-    """By number, of those that the viewer may see; ``boards`` None: of all."""
+    """Names by number of the boards that the viewer may see; ``boards`` None: of all."""
     question = seen_by(select(BOARD.c.id, BOARD.c.name), viewer)
     rows = connection.execute(question if boards is None else question.where(BOARD.c.name.in_(boards)))
     return {number: name for number, name in rows}
 
 
 def _only(numbers: Collection[int], boards: Collection[str] | None) -> list[ColumnElement[bool]]:
-    """Of these boards, where not all are asked for."""
+    """Condition for these boards; none for all boards."""
     return [] if boards is None else [HOUR.c.board.in_(numbers)]
 
 
 def latest(
     history: History, viewer: Viewer, end_s: int, steps: int, boards: Collection[str] | None = None
 ) -> dict[str, list[int | None]]:
-    """The newest five-minute maxima of boards, oldest first, of all CPUs and the main series; None where nothing was
-    measured.  ``boards`` None: of all."""
+    """The newest five-minute maxima of boards over all CPUs of the main series, oldest first; None without data.
+    ``boards`` None: of all."""
     first = (end_s - steps * STEP_S) // STEP_S * STEP_S + STEP_S
     with history.reading() as connection:
         names = _names(connection, viewer, boards)
@@ -357,9 +359,9 @@ MOST_STEPS = 400
 def distribution(  # noqa: PLR0917 - every question: who asks, of what, and when
     history: History, viewer: Viewer, name: str, series: str, begin_s: int, end_s: int
 ) -> Distribution:
-    """By CPU, of all five minutes that begin in the range; raises UnknownBoard.
+    """Histograms by CPU of all five-minute windows that begin in the range; raises UnknownBoard.
 
-    Whole months and cycles come from their own rows, the remaining ends from the five-minute rows.
+    Whole months and cycles come from their own rows, the rest from five-minute rows.
     """
     with board_view(history, viewer, name) as (connection, board):
         series_rows = _SeriesRows(history, connection, board, series)
@@ -382,7 +384,7 @@ def distribution(  # noqa: PLR0917 - every question: who asks, of what, and when
 
 
 def ridge(history: History, viewer: Viewer, name: str, series: str, months: int) -> Ridge:
-    """The cycles of so many months up to the newest one, all CPUs together; raises UnknownBoard."""
+    """The cycles of this number of months up to the newest one, all CPUs combined; raises UnknownBoard."""
     with board_view(history, viewer, name) as (connection, board):
         mine = select(CYCLE.c.begin_s, CYCLE.c.max_ns, CYCLE.c.histogram).where(
             CYCLE.c.board == board, CYCLE.c.series == series_number(connection, series), CYCLE.c.cpu == ALL_CPUS
@@ -419,8 +421,8 @@ def ridge(history: History, viewer: Viewer, name: str, series: str, months: int)
 def heat(  # noqa: PLR0917 - as above
     history: History, viewer: Viewer, name: str, series: str, begin_s: int, end_s: int
 ) -> Heat:
-    """Counts over time in steps of five minutes, an hour, or a cycle, whichever gives no more than MOST_STEPS rows
-    (of a cycle as many as there are); raises UnknownBoard."""
+    """Counts over time in steps of five minutes, an hour, or a cycle: the shortest step with at most MOST_STEPS rows;
+    raises UnknownBoard."""
     step_s = next((step for step in (STEP_S, HOUR_S) if (end_s - begin_s) / step <= MOST_STEPS), CYCLE_S)
     first = begin_s // step_s * step_s
     times = np.arange(first, max(end_s, first + 1), step_s, dtype=np.int64)
@@ -455,7 +457,7 @@ def _tables_of(begin_s: int, end_s: int) -> Iterator[tuple[Table, list[Span]]]:
 
 
 def _whole(span: Span, begin_of: Callable[[int], int], next_of: Callable[[int], int]) -> Span | None:
-    """The part of a span that is made of whole windows."""
+    """The whole windows within a span."""
     first = begin_of(span[0])
     first = first if first == span[0] else next_of(first)
     last = begin_of(span[1])
@@ -479,7 +481,7 @@ class _SeriesRows:
     elsewhere_s: set[int] = field(default_factory=set)
 
     def rows(self, table: Table, span: Span) -> Sequence[Mapping[str, Any]]:
-        """begin_s, cpu, max_ns and histogram; of the five minutes also those that only the archive has any more."""
+        """Begin, CPU, maximum and histogram of rows of a table; of five-minute rows also the archived ones."""
         mine = [
             table.c.board == self.board,
             table.c.series == series_number(self.connection, self.series),

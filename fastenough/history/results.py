@@ -15,16 +15,16 @@ from fastenough.model import Requirement
 Integers = NDArray[np.int64]
 
 NOTHING = -1
-"""Stands in arrays of maxima where nothing was measured."""
+"""Marks missing data in arrays of maxima."""
 
 
 class UnknownBoard(LookupError):
-    """There is no such board for who asks: one that is not public is as unknown to the public as one that is not."""
+    """There is no such board that the viewer may see; hidden and missing boards are indistinguishable."""
 
 
 @dataclass(frozen=True)
 class Viewer:
-    """Who asks.  ``sees_all``: also boards that are not public."""
+    """The viewer of a page.  ``sees_all``: also boards that are not public."""
 
     sees_all: bool
 
@@ -34,7 +34,7 @@ OWNER = Viewer(sees_all=True)
 
 
 class BoardCondition(StrEnum):
-    """What needs attention of a board, the most urgent first."""
+    """Conditions of a board, the most urgent first."""
 
     DEAD = "dead"
     FAIL = "FAIL"
@@ -54,7 +54,7 @@ class BoardCondition(StrEnum):
 
     @property
     def label(self) -> str:
-        """The state as pages show it; the value is what database, JSON and metrics store."""
+        """The state as displayed; database, JSON and metrics store the value."""
         return "reserved" if self is BoardCondition.RESERVED else self.value
 
     @property
@@ -85,8 +85,8 @@ _SHAPES = {
 
 @dataclass(frozen=True)
 class RefusedRecording:
-    """A recording of a board that was not taken, or not whole.  ``kind``: refused, damaged, cut off or clock;
-    ``at_s``: when this was first seen."""
+    """A refused or incomplete recording of a board.  ``kind``: refused, damaged, cut off or clock; ``at_s``: when it
+    was first seen."""
 
     name: str
     kind: str
@@ -100,9 +100,9 @@ class RefusedRecording:
 
 @dataclass(frozen=True)
 class BoardSeries:
-    """A series of a board: ``name`` is what questions name it by; ``judged``: a limit applies to it.
+    """A series of a board.
 
-    A value lies between the two events.
+    ``name``: its identity in queries.  ``judged``: a limit applies to it.  A value is the time between the two events.
     """
 
     name: str
@@ -113,11 +113,11 @@ class BoardSeries:
 
 @dataclass(frozen=True)
 class BoardInfo:
-    """A board as it is now.  ``cpus``: how many it has.  ``limit_ns`` None: no limit stated; ``requirement``: all that
-    is required of it, with that limit.
+    """The present state of a board.
 
-    ``facts``: the facts of its profile that matter most to latency, in the words of `profile_differences`.
-    ``series``: what was measured on it, judged ones first; ``main`` names the one that its maxima are of.
+    ``cpus``: number of CPUs.  ``limit_ns`` None: no limit stated; ``requirement``: includes that limit.  ``facts``:
+    facts of its profile that affect latency, named as in `profile_differences`.  ``series``: measured series, judged
+    ones first; ``main``: the series of its maxima.
     """
 
     name: str
@@ -140,16 +140,16 @@ class BoardInfo:
 
 @dataclass(frozen=True)
 class BoardStatus:
-    """One board in the overview.  ``reason``: why it has its state, in words, empty where nothing needs attention.
+    """The status of a board.
 
-    ``seen_s``: the end of its newest interval; ``daily_ns``: maxima of the last 30 days, oldest first, None where
-    nothing was measured.  ``verdict``: on all recordings of its configuration within 30 days, from ``judged_from_s``
-    on; empty where none was judged; ``cycle_verdict``: on the newest cycle alone.  ``changed_s``: when its
-    configuration last changed.  ``more_ns``: how far the maximum of 24 hours is above that of the 30 days before, None
-    where it is not or nothing was measured before.  ``silence``: why nothing is known of what it does now, empty where
-    something is; ``silent_after_s``: how old its newest interval may be.  ``refused``: how many of its recordings were
-    first seen within 30 days to be refused, damaged or cut off, and ``refusal`` the newest of them.  ``above_ns``: the
-    greatest value of the judged configuration within 30 days, where it is above a limit that must never be exceeded.
+    ``reason``: why it has its state; empty if nothing needs attention.  ``seen_s``: end of its newest interval.
+    ``daily_ns``: maxima of the last 30 days, oldest first, None without data.  ``verdict``: on all recordings of its
+    configuration within 30 days, from ``judged_from_s`` on; empty if none was judged.  ``cycle_verdict``: on the newest
+    cycle.  ``changed_s``: last change of its configuration.  ``more_ns``: excess of the maximum of 24 hours over that
+    of the 30 days before, None if there is none.  ``silence``: why its present state is unknown, empty if it is known.
+    ``silent_after_s``: maximum age of its newest interval.  ``refused``: number of recordings first seen within 30 days
+    to be refused, damaged or cut off; ``refusal``: the newest of them.  ``above_ns``: greatest value of the judged
+    configuration within 30 days, if it is above a limit that must never be exceeded.
     """
 
     board: BoardInfo
@@ -178,9 +178,9 @@ class BoardStatus:
 
 @dataclass(frozen=True)
 class MaximaSeries:
-    """Maxima over time, of one step each.  ``times_s`` (T,): where each step begins, without a gap.
+    """Maxima over time in equal steps.
 
-    ``values_ns``: by CPU (T,), NOTHING where nothing was measured.
+    ``times_s`` (T,): begin of each step, without gaps.  ``values_ns``: by CPU (T,), NOTHING without data.
     """
 
     times_s: Integers
@@ -206,9 +206,9 @@ class Worst:
 
 @dataclass(frozen=True)
 class Buckets:
-    """Counts of values, k = 4: ``lower_ns`` (B,) is the least value a bucket can hold, ``upper_ns`` the greatest.
+    """Counts of values, k = 4: ``lower_ns`` (B,): least value of each bucket, ``upper_ns`` (B,): greatest.
 
-    ``max_ns`` is exact, None where there is no value.
+    ``max_ns`` is exact; None without a value.
     """
 
     lower_ns: Integers
@@ -223,9 +223,9 @@ class Buckets:
 
 @dataclass(frozen=True)
 class Distribution:
-    """How often which latency was seen from ``begin_s`` to ``end_s``, by CPU.
+    """Counts of latencies from ``begin_s`` to ``end_s``, by CPU.
 
-    ``elsewhere_s``: the begins of closed months of which this needs rows that are in another farm's store: they lack.
+    ``elsewhere_s``: begins of closed months whose rows are missing because they are in the store of another farm.
     """
 
     begin_s: int
@@ -236,7 +236,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class RidgeRow:
-    """One cycle, all CPUs together."""
+    """One cycle, all CPUs combined."""
 
     begin_s: int
     buckets: Buckets
@@ -244,7 +244,7 @@ class RidgeRow:
 
 @dataclass(frozen=True)
 class Ridge:
-    """Cycles of 12 hours, oldest first; those in which nothing was measured are left out."""
+    """Cycles of 12 hours, oldest first; cycles without data are omitted."""
 
     rows: tuple[RidgeRow, ...]
     cycle_s: int
@@ -252,10 +252,10 @@ class Ridge:
 
 @dataclass(frozen=True)
 class Heat:
-    """How often which latency was seen when: ``count`` (T, B), all CPUs; ``times_s`` (T,), ``lower_ns`` (B,).
+    """Counts of latencies over time: ``count`` (T, B), all CPUs; ``times_s`` (T,), ``lower_ns`` (B,).
 
-    The least value of each of B buckets, ascending; a step without a value is a row of zeros.  ``elsewhere_s``: as in
-    `Distribution`.
+    ``lower_ns``: least value of each of B buckets, ascending.  A step without data is a row of zeros.  ``elsewhere_s``:
+    as in `Distribution`.
     """
 
     times_s: Integers
@@ -268,7 +268,7 @@ class Heat:
 
 @dataclass(frozen=True)
 class RunSpan:
-    """A run in the range that was asked for, as a band behind a figure.  ``load`` is empty where none was stated."""
+    """A run in a range, shown as a band behind a figure.  ``load`` is empty if none was stated."""
 
     begin_s: int
     end_s: int
@@ -279,10 +279,10 @@ class RunSpan:
 
 @dataclass(frozen=True)
 class LatencyEvent:
-    """A value that stands out.  ``kind``: ``max`` or ``threshold``.
+    """A notable value.
 
-    ``new_maximum``: above all that was measured of this series in the 30 days before.  ``culprit``: in words, empty
-    where it is not known.
+    ``kind``: ``max`` or ``threshold``.  ``new_maximum``: above all values of this series in the 30 days before.
+    ``culprit``: its cause as text, empty if unknown.
     """
 
     at_s: int
@@ -297,12 +297,12 @@ class LatencyEvent:
 
 @dataclass(frozen=True)
 class BoardChange:
-    """What changed.  ``kind``: ``configuration``, with the ``key`` and its values; ``tail`` or ``trend``: the maxima of
-    cycles, at once or gradually.
+    """A change.
 
-    ``latency``: the key is known to matter to latency.  ``last_run``: the last one before it; ``run``: the first after.
-    Of a step or trend, ``noted_s``: when it was shown; ``until_s``: the end of a trend; ``withdrawn_s``: when later
-    cycles made it improbable.
+    ``kind``: ``configuration``, with the ``key`` and its values; ``tail`` or ``trend``: the maxima of cycles, at once
+    or gradually.  ``latency``: the key affects latency.  ``last_run``: the last one before the change; ``run``: the
+    first after it.  Of a step or trend: ``noted_s``: when it was noted; ``until_s``: end of a trend; ``withdrawn_s``:
+    when later cycles made it improbable.
     """
 
     at_s: int

@@ -23,7 +23,7 @@ DAY_S = 86400
 
 @lru_cache(maxsize=1 << 16)
 def month_begin_s(at_s: int) -> int:
-    """Of the calendar month of UTC that an instant lies in."""
+    """Begin of the calendar month (UTC) of an instant."""
     at = datetime.fromtimestamp(at_s, UTC)
     return int(datetime(at.year, at.month, 1, tzinfo=UTC).timestamp())
 
@@ -34,14 +34,14 @@ def next_month_s(at_s: int) -> int:
 
 
 def cycle_begin_s(at_s: int) -> int:
-    """Of the 12 hours of UTC that an instant lies in."""
+    """Begin of the 12-hour cycle (UTC) of an instant."""
     return at_s - at_s % CYCLE_S
 
 
 def add_cells(
     connection: Connection, board: int, run: int, cells: Mapping[Key, IntervalRow], pile: HistogramSet
 ) -> None:
-    """What intervals add up to, each of which comes once; keys are (series, begin, CPU)."""
+    """Sums of intervals, each counted once; keys are (series, begin, CPU)."""
     if not cells:
         return
     _add_intervals(connection, board, run, cells, pile)
@@ -120,7 +120,7 @@ def _of_all(key: Key) -> Key:
 
 
 def _worst(maxima: Mapping[Key, int], windows: Mapping[Key, Key]) -> dict[Key, int]:
-    """By the windows that they lie in."""
+    """The maximum of each window."""
     worst: dict[Key, int] = {}
     for key, max_ns in maxima.items():
         window = windows[key]
@@ -223,7 +223,7 @@ def _newest(maxima: Iterable[tuple[int, int]]) -> _Maxima:
 
 
 def _joined(before: RowMapping | None, new: _NowRow) -> _NowRow:
-    """A row with what was there already; which of the two came first does not matter."""
+    """The sum of a new and a stored row, in either order."""
     if before is None:
         return new
     newest_s = max(before["newest_s"], new["newest_s"])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The tables of today, of SQLite and PostgreSQL alike.  `migrations/` holds those of every version, frozen.
+"""The current tables, the same in SQLite and PostgreSQL; `migrations/` has those of every version, frozen.
 
-``interval`` holds five minutes of a CPU in each row.  Tables derived from it: ``hour`` (the maxima of its twelve five
-minutes on all CPUs), ``cycle`` and ``month`` (histograms), ``now`` (a row for each board's series). Each of them adds
-up, or keeps the greatest: the order in which recordings are read does not matter.
+A row of ``interval`` holds five minutes of a CPU.  Tables derived from it: ``hour`` (the maxima of its twelve
+five-minute windows on all CPUs), ``cycle`` and ``month`` (histograms), ``now`` (a row per series of a board).  Each is
+a sum or a maximum, so the order in which recordings are read has no effect.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ METADATA = MetaData()
 ALL_CPUS = -1
 """In ``cycle``: the row of all CPUs together, for ridges."""
 NO_CPU = -2
-"""Stands for the CPU of a series that is of none."""
+"""The CPU of a series without one."""
 STEP_S = 300
 HOUR_S = 3600
 CYCLE_S = 12 * HOUR_S
@@ -133,8 +133,8 @@ INTERVAL = Table(
     Column("histogram", LargeBinary, nullable=False),
     sqlite_with_rowid=False,
 )
-"""``begin_s``: of the five minutes in which the recording's intervals began.  All those of one run, such as two after
-a clock was set back, add up in one row."""
+"""``begin_s``: of the five-minute window in which the intervals began.  All intervals of a run in one window, such as
+after a clock was set back, are summed in one row."""
 
 HOUR = Table(
     "hour",
@@ -203,10 +203,10 @@ SUMMARY = Table(
     Column("verdict", String(16), nullable=False),
     Column("words", Text, nullable=False),
 )
-"""What boards are searched, sorted and grouped by, as it was at ``at_s``; 0: to be computed again (`summaries.py`).
+"""Columns for search, order and groups of boards, computed at ``at_s``; 0: outdated (`summaries.py`).
 
-``rank``: of its condition; ``silent_from_s``: when it counts as silent unless something comes; ``words``: what a search
-looks in, in lower case.
+``rank``: of its condition; ``silent_from_s``: when it becomes silent without new data; ``words``: the searched text, in
+lower case.
 """
 
 REFUSED = Table(
@@ -218,7 +218,7 @@ REFUSED = Table(
     Column("reason", Text, nullable=False),
     _number("at_s"),
 )
-"""Recordings of a board that were not taken, or not whole: ``kind`` says how, ``at_s`` when this was first seen."""
+"""Refused and incomplete recordings of a board; ``at_s``: when first seen."""
 
 CURSOR = Table(
     "cursor",

@@ -26,7 +26,7 @@ TREND = "trend"
 TAIL_KINDS = (TAIL, TREND)
 KEY = "greatest value of a cycle"
 APART_S = LEAST_BEFORE * CYCLE_S
-"""Changes of one board are noted at least so long apart."""
+"""Minimum distance between changes of one board."""
 _MOST_UNEQUAL = 1.25
 """Cycles are compared whose numbers of values differ by no more than this factor."""
 CYCLES_A_YEAR = 365.25 * 86400 / CYCLE_S
@@ -37,8 +37,8 @@ _GOOD_WITHIN_S = 60 * 86400
 class TailPoint:
     """A change of the tail: the maxima of cycles were about ``was_ns``, and about ``now_ns`` from ``at_s`` on.
 
-    ``until_s``: when a trend reached that, None for a step.  ``noted_s``: end of the cycle that showed the change;
-    ``withdrawn_s``: of the cycle that made it improbable, None where none did.
+    ``until_s``: end of a trend, None for a step.  ``noted_s``: end of the cycle that showed the change.
+    ``withdrawn_s``: end of the cycle that made it improbable, None for none.
     """
 
     at_s: int
@@ -54,9 +54,9 @@ class TailPoint:
 
 
 def mean_between(boards: int, false_changes: float) -> float:
-    """Cycles per false change of a board, so that a farm has so many false changes in a year.
+    """Cycles per false change of a board, for this number of false changes in the whole farm per year.
 
-    The number of boards is rounded up to a power of two: one board more seldom moves what was announced.
+    The number of boards is rounded up to a power of two, so that one more board rarely moves announced changes.
     """
     return float(2 ** max(0, boards - 1).bit_length() * CYCLES_A_YEAR / false_changes)
 
@@ -102,9 +102,9 @@ def equally_measured(counts: Sequence[int]) -> list[NDArray[np.int64]]:
 
 
 class TailWatch:
-    """Looks at the cycles of a farm's boards once one more of them has closed, and notes what changed.
+    """Looks for changes in the cycles of a farm's boards once another cycle has closed, and stores them.
 
-    ``boards``: the names of all that the farm has; ``false_changes``: so many of them together have in a year.
+    ``boards``: names of all boards of the farm; ``false_changes``: accepted number per year for all together.
     """
 
     def __init__(self, boards: Collection[str], false_changes: float) -> None:
@@ -150,7 +150,7 @@ class TailWatch:
 
 
 def _store(connection: Connection, board: int, points: Sequence[TailPoint]) -> list[TailPoint]:
-    """Store a board's changes in place of those that it had; returns those that are new."""
+    """Store the changes of a board in place of its earlier ones; returns the new ones."""
     mine = (CHANGE.c.board == board, CHANGE.c.kind.in_(TAIL_KINDS))
     known_s = list(connection.execute(select(CHANGE.c.noted_s).where(*mine)).scalars())
     connection.execute(delete(CHANGE).where(*mine))
@@ -201,10 +201,10 @@ def _run_beside(connection: Connection, board: int, at_s: int, *, before: bool) 
 
 
 def last_good(history: History, viewer: Viewer, name: str, before_s: int) -> str | None:
-    """The last run that ended before an instant and holds nothing above the board's limit; None where there is none
-    within 60 days, or no limit.  Raises UnknownBoard.
+    """The last run before an instant with no value above the board's limit; None if there is none within 60 days, or no
+    limit.
 
-    This is no verdict: a longer run might not have stayed within the limit.
+    Raises UnknownBoard.  This is no verdict: a longer run might have exceeded the limit.
     """
     board = board_of(history, viewer, name)
     if board.limit_ns is None:

@@ -158,7 +158,7 @@ class Store:
         self._forget([run_id for run_id in known if run_id not in present])
 
     def _forget(self, gone: Sequence[str]) -> None:
-        """Remove runs from the index whose folders are gone, once it is stored that they were there."""
+        """Remove deleted runs from the index after their summaries are stored."""
         if not gone:
             return
         missing = set(gone)

@@ -22,7 +22,7 @@ from fastenough.model import BadInput, FastenoughError
 from fastenough.store.summary import INTEGERS, LISTS, RunSummary, with_tuples
 
 INDEX_VERSION = 5
-"""Part of the table's name: an index of another version is not migrated but made anew from the runs."""
+"""Part of the table's name: an index of another version is not migrated but rebuilt from the runs."""
 _PER_STATEMENT = 500
 _PATIENCE_S = 10
 """Maximum wait for another process that writes to the same file."""
@@ -112,7 +112,7 @@ class Index:
 
     @contextmanager
     def _mendable(self) -> Iterator[None]:
-        """All threads share the one connection of an index in memory: they take turns."""
+        """Context of a query; all threads share the one connection of an index in memory, and take turns."""
         try:
             with self._turn:
                 yield
@@ -174,9 +174,9 @@ class Index:
             return {run_id: (state, stamp) for run_id, state, stamp in connection.execute(question)}
 
     def find(self, equal: Mapping[str, object], last: int | None = None, *, brief: bool = False) -> list[RunSummary]:
-        """Runs whose fields equal those given, oldest first, of all of them or the ``last`` ones.
+        """Runs whose fields equal the given ones, oldest first, or only the ``last`` ones.
 
-        ``brief``: without what was planned.  Raises BadInput for a field that runs do not have.
+        ``brief``: without the plan of the campaign.  Raises BadInput for an unknown field.
         """
         unknown = set(equal) - set(_NAMES)
         if unknown:

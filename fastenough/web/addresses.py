@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine is reached there; a name that merely looks like such an address is not one."""
+    """Whether the address is of the loopback interface; a name that only looks like one is not."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -18,10 +18,10 @@ def is_loopback(host: str) -> bool:
 
 
 def is_served_as(header: str, names: Collection[str]) -> bool:
-    """Whether a request for this Host means the site: by an address, or a name that it has.
+    """Whether a request for this Host is for the site: an address, localhost or one of ``names`` (lower case).
 
-    A page of a stranger can let a name of its own lead to this machine, and then read what is served here as its own
-    (DNS rebinding); it cannot do so with an address.  So only ``names``, in lower case, are answered, and localhost.
+    A page of an attacker could let its own name resolve to this machine and read the site as its own (DNS rebinding).
+    That is not possible with an address.
     """
     try:
         host = urlsplit(f"//{header}").hostname or ""

@@ -45,7 +45,7 @@ SAFE = {
 READING = ["GET", "HEAD"]
 FOLLOW_S = 1.0
 PATIENCE_S = 45.0
-"""How long a page may take; a web server in front gives up after a minute."""
+"""Time limit of a page; a reverse proxy gives up after a minute."""
 _ASSET_FRESH_S = 600
 _LOG = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ def _message_page(status: int, title: str, text: str) -> Response:
 
 
 def _not_found() -> Response:
-    """The same bytes for what does not exist and for what who asks may not see."""
+    """The response for a missing page, identical for a page that the viewer may not see."""
     return _message_page(404, "Not found", "No page exists at this address. The first page lists all boards.")
 
 
@@ -133,7 +133,7 @@ def _asset_route(name: str, kind: str, asset: CachedPage) -> Route:
 
 
 async def _follow(follow: Callable[[], object]) -> None:
-    """Let the history take what was measured meanwhile, until cancelled; what fails is tried again."""
+    """Update the history until cancelled; a failed update is repeated."""
     while True:
         await asyncio.sleep(FOLLOW_S)
         try:
@@ -188,9 +188,10 @@ def make_app(
     *,
     patience_s: float = PATIENCE_S,
 ) -> Starlette:
-    """The site as an application.  ``follow`` is called once a second to bring the history up to date; ``more``: what
-    is served beside the pages; ``names``: those that it answers to, in lower case, besides addresses and localhost;
-    ``patience_s``: how long a page may take.
+    """The site as an application.
+
+    ``follow`` is called once a second to update the history.  ``more``: routes beside the pages.  ``names``: accepted
+    host names in lower case, besides addresses and localhost.  ``patience_s``: time limit of a page.
     """
     streams, shelf = LiveStreams(site), PageCache()
 

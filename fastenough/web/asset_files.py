@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The files beside the pages: one style sheet, which is the report's with some rules more, and what draws figures.
+"""The files beside the pages: a style sheet (that of reports with additions), and scripts that draw figures.
 
 uPlot (MIT, uPlot.LICENSE) is a copy of its package's files; its source is in packaging/debian/missing-sources.
 """

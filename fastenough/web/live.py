@@ -56,7 +56,7 @@ def row_of(status: BoardStatus) -> Row:
 
 
 def rows(site: Site, selection: Selection) -> dict[str, Row]:
-    """By board, of those that a selection chooses."""
+    """The row of each board of a selection."""
     return {status.board.name: row_of(status) for status in chosen(site, selection).boards}
 
 
@@ -72,7 +72,7 @@ class Live:
 
     @property
     def listeners(self) -> int:
-        """How many there are; each holds a connection for as long as it likes."""
+        """Number of listeners; each holds a connection."""
         return len(self._listeners)
 
     async def run(self) -> None:
@@ -115,7 +115,7 @@ class Live:
             queue.put_nowait(None)
 
     def listen(self) -> AsyncIterator[bytes]:
-        """The stream of one listener, who counts from now on: first the state of all its boards, then changes."""
+        """The events of one listener: first the state of all its boards, then changes."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_BACKLOG)
         if self._last:
             queue.put_nowait(self._event(self._last, []))
@@ -151,7 +151,7 @@ class LiveStreams:
         return sum(live.listeners for live, _ in self._streams.values())
 
     def stream(self, selection: Selection) -> Live | None:
-        """The stream of a selection; None where there are as many others as there may be."""
+        """The stream of a selection; None if too many other selections have listeners."""
         for idle in [
             listened for listened, (live, _) in self._streams.items() if not live.listeners and listened != selection
         ]:

@@ -14,13 +14,13 @@ from starlette.concurrency import run_in_threadpool
 
 FRESH_S = 5.0
 _MOST = 500
-"""So many are kept, the newest; each is some 100 kB."""
+"""Maximum number of cached pages, about 100 kB each; the newest stay."""
 _LEAST_PACKED = 1000
 
 
 @dataclass(frozen=True)
 class CachedPage:
-    """A page as it is sent.  ``packed``: with gzip, None where that saves nothing."""
+    """A rendered page.  ``packed``: with gzip, None if that saves nothing."""
 
     body: bytes
     packed: bytes | None
@@ -35,7 +35,7 @@ class CachedPage:
 
 
 class PageCache:
-    """Pages by address.  One that is asked for while it is made is made once."""
+    """Pages by address.  Simultaneous requests for one page render it once."""
 
     def __init__(self) -> None:
         self._kept: dict[str, CachedPage] = {}
@@ -46,7 +46,7 @@ class PageCache:
         return page if page is not None and time.monotonic() - page.made_s < FRESH_S else None
 
     async def get(self, address: str, make: Callable[[], bytes]) -> CachedPage:
-        """What ``make`` makes; it is called in another thread, and what it raises is raised here."""
+        """The cached page, or the result of ``make``, which runs in another thread; its exceptions are raised here."""
         page = self._fresh(address)
         if page is not None:
             return page

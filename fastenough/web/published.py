@@ -24,10 +24,10 @@ from fastenough.web.site import NotFound, Page, Site, conclusions_of
 from fastenough.web.spans import SPANS
 
 _LIST = "site-files.json"
-"""Which files are this site's: those of boards that vanished are removed, and no others."""
+"""The list of files of this site: files of removed boards are deleted, and no others."""
 _MOST_LIST_BYTES = 64 << 20
 _NAME = re.compile(r"[A-Za-z0-9_~][A-Za-z0-9._~-]*\Z")
-"""What can be a folder and an address alike."""
+"""A name that is valid as a folder and as an address."""
 
 Named = dict[str, str]
 
@@ -46,7 +46,7 @@ def _runs(site: Site, boards: Sequence[str]) -> list[str]:
 
 
 def _values(site: Site) -> Mapping[str, list[str]]:
-    """All that a name in the pattern of a page may stand for."""
+    """All values of each name in the patterns of pages."""
     boards = _boards(site)
     values = {
         "name": boards,
@@ -73,7 +73,7 @@ def _by_names(pages: Sequence[Page]) -> dict[tuple[str, ...], list[Page]]:
 
 
 def addresses(site: Site, pages: Sequence[Page] = PAGES) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Every page that is published, and what makes it."""
+    """The address of every published page, and the function that renders it."""
     values = _values(site)
     for names, alike in _by_names(pages).items():
         for named in _named(names, values):
@@ -139,10 +139,10 @@ def _remove(folder: Folder, path: str) -> None:
 
 
 def publish(site: Site, into: Path, pages: Sequence[Page] = PAGES) -> int:
-    """Write the site into a folder, new, empty or of a site before; returns how many files it has.
+    """Write the site into a folder that is new, empty or holds an earlier version; returns the number of files.
 
-    Each file is written under a temporary name and renamed, so that a web server never sends a part of one.  The first
-    page is written last.  Raises BadInput where it cannot be written there.
+    Each file is written under a temporary name and renamed, so that a web server never sends a partial one; the first
+    page is last.  Raises BadInput if the folder cannot be written.
     """
     try:
         with Folder.at(into, make=True) as folder:

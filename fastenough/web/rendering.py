@@ -51,7 +51,7 @@ def since(seconds: float) -> str:
 
 
 def spark(daily_ns: Sequence[int | None], limit_ns: int | None) -> str:
-    """The path of an SVG: a bar for each day, as high as its maximum; none where nothing was measured."""
+    """SVG path with a bar per day, as high as its maximum; no bar without data."""
     highest = max([*filter(None, daily_ns), limit_ns or 0, 1])
     return "".join(
         f"M{3 * day + 1} {_SPARK_HIGH}V{_SPARK_HIGH - max(1, round(_SPARK_HIGH * value / highest))}"
@@ -89,7 +89,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _no_figure(_: Any) -> Markup:
-    """Figures of pages are drawn by the browser; the tables hold what they show."""
+    """The browser draws the figures; the tables hold their values."""
     return Markup()
 
 
@@ -126,7 +126,7 @@ def render(
 
 
 def message(title: str, text: str) -> bytes:
-    """A page that says one thing, and why; it holds nothing of what was asked for."""
+    """A page with one message and a reason, without any text of the request."""
     return printable(_environment().get_template("message.html.j2").render(title=title, text=text)).encode()
 
 
@@ -140,9 +140,10 @@ def page_with_json(
     published: bool = True,
     menu: str = "",
 ) -> list[Page]:
-    """A page for people and the same facts as JSON beside it.  ``ask`` answers with a view that has ``newest_s``.
+    """A page and its facts as JSON.
 
-    ``facts``: makes the JSON where the view holds more than facts.  ``menu``: the title of its link on every page.
+    ``ask`` returns a view with ``newest_s``.  ``facts`` returns the JSON if the view holds more than facts.  ``menu``:
+    title of its link on every page.
     """
     root = "../" * (pattern.count("/") - 1) or "./"
 
@@ -159,15 +160,18 @@ def page_with_json(
 
 @dataclass(frozen=True)
 class SectionView:
-    """What a page of one section shows."""
+    """The view of a page with one section."""
 
     newest_s: int | None
     section: Section
 
 
 def page_of_section(pattern: str, make: Callable[..., Section], *, menu: str = "") -> list[Page]:
-    """A page made of one section, and the section as JSON beside it.  ``make`` takes the site and the named parts of
-    the address; tables and texts are shown as in reports, so that the page needs no template of its own."""
+    """A page with one section, and the section as JSON.
+
+    ``make`` takes the site and the named parts of the address.  Tables and texts look as in reports, so the page needs
+    no template.
+    """
 
     def ask(site: Site, **named: Any) -> SectionView:
         return SectionView(None, make(site, **named))

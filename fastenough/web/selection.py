@@ -23,7 +23,7 @@ from fastenough.model import BadInput
 from fastenough.web.site import STALE_S, Site
 
 MOST_ON_PAGE = 50
-"""Most boards on one page; a farm with no more is shown on one page."""
+"""Maximum number of boards per page; smaller farms have one page."""
 VERDICTS = ("PASS", "FAIL", "INCONCLUSIVE", "BROKEN", "none")
 _MOST_TEXT = 200
 _MOST_PAGE = 10**6

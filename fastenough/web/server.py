@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The HTTP server below the site: it bounds how many connections there are and how long they wait, and ends in time.
+"""HTTP server with bounds on the number of connections, their idle time and the time to end.
 
-A client that sends half a request, or reads no answer, holds a descriptor of the process.  Such connections are closed
-after a time, and before it, the longest waiting first, where there are too many.  Unread answers lie in memory: their
-total is bounded.
+A client that sends half a request or reads no answer occupies a file descriptor.  Such connections are closed after a
+time, or earlier, the longest waiting first, if there are too many.  The memory of unread answers is bounded.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 HEADER_S = 10.0
 """How long a connection may wait for the head of a request, from its begin or from the end of the answer before."""
 STALLED_S = 60.0
-"""How long a client may take nothing of an answer."""
+"""Maximum time without progress in sending an answer."""
 MOST_CONNECTIONS = 4096
 MOST_UNREAD_BYTES = 256 << 20
 """How much of the answers may wait in memory for clients to read it, of all connections together."""
 END_S = 1.5
-"""How long the server may take to end in order after SIGTERM or Ctrl-C; threads may wait for a database that hangs."""
+"""Time to end after SIGTERM or Ctrl-C; threads may wait for a database that hangs."""
 _ACCEPTED_AT_ONCE = 16
 _QUEUE = 1024
 """Connections that the kernel holds until they are accepted."""
@@ -85,7 +84,7 @@ class Connection(H11Protocol):
             self._make_room()
 
     def _make_room(self) -> None:
-        """Close the connection that has waited longest for a request, this one where no other waits."""
+        """Close the connection that has waited longest for a request, this one if no other waits."""
         there = [
             connection
             for connection in self.connections
@@ -161,7 +160,7 @@ class Connection(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """One that has ended ``END_S`` after the first signal, whatever its threads wait for."""
+    """A server that ends within ``END_S`` after the first signal, whatever its threads wait for."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """asyncio takes one number for how many connections it accepts at once and how many the kernel holds."""

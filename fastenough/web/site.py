@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the pages are made from, and what one of them is."""
+"""The content of the site, and the definition of a page."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ PARQUET = "application/vnd.apache.parquet"
 ZSTD = "application/zstd"
 
 STALE_S = 15 * 60
-"""Data of a farm's boards, which are due, is called stale where it ends earlier."""
+"""Data of a declared board that ended earlier is stale."""
 
 
 class NotFound(LookupError):
-    """There is nothing at this address, for who asks."""
+    """There is nothing at this address that the viewer may see."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """The content of a site, for one kind of viewer.  ``note``: a text at the top of every page, such as that its farm
-    is generated.
+    """The content of a site, for one kind of viewer.
 
-    ``served``: by a server, which shows things live and answers what is asked behind a '?'; a published site does not.
+    ``note``: text at the top of every page, such as that the farm is generated.  ``served``: by a server, with live
+    pages and queries; False for a published site.
     """
 
     history: History
@@ -49,11 +49,12 @@ class Site:
 
 @dataclass(frozen=True)
 class Page:
-    """One line of the table of pages.  ``pattern``: its address, with names in braces that ``make`` is given by name.
+    """One line of the table of pages.
 
-    ``make`` takes the site and raises NotFound or UnknownBoard if nothing is there.  ``asks``: it also takes
-    ``query``, what is asked behind a '?'.  ``published``: it is part of a published site too, without a query.
-    ``menu``: the title of the link to it on every page, empty for a page that others link to.
+    ``pattern``: its address, with names in braces that ``make`` gets by name.  ``make`` takes the site, and raises
+    NotFound or UnknownBoard if there is nothing.  ``asks``: it also takes ``query``, the part of the address behind
+    '?'. ``published``: it is also part of a published site, without a query.  ``menu``: title of its link on every
+    page, empty for none.
     """
 
     pattern: str
@@ -65,7 +66,7 @@ class Page:
 
 
 _NO_RUN = "none"
-"""Asked for in the place of a run that is not there, so that it is refused no sooner than a hidden one."""
+"""Looked up instead of a missing run, so that its refusal takes as long as that of a hidden run."""
 
 
 def summary_of(site: Site, run: str) -> RunSummary:

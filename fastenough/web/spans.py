@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The spans of time that figures show, and how many points they are drawn with: always the greatest, never a mean."""
+"""The ranges of figures, and the number of their points, each of which is a maximum, never a mean."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Span:
     step_s: int
 
     def until(self, now_s: int) -> tuple[int, int]:
-        """Where it begins and ends."""
+        """Begin and end of the range."""
         end_s = -(-now_s // self.step_s) * self.step_s
         return end_s - self.length_s, end_s
 
@@ -52,14 +52,14 @@ def span_of(name: str) -> Span:
 
 
 def by_maximum(values: Integers, size: int) -> Integers:
-    """The greatest of so many values that follow each other, the last of fewer where it does not come out even."""
+    """The maximum of each group of ``size`` successive values; the last group may be smaller."""
     short = -values.size % size
     whole: Integers = np.append(values, np.full(short, NOTHING, dtype=np.int64))
     return np.maximum.reduceat(whole, np.arange(0, whole.size, size)) if whole.size else whole
 
 
 def coarser(maxima: MaximaSeries, step_s: int) -> MaximaSeries:
-    """The same in steps of so many seconds, where they are longer."""
+    """The maxima in steps of ``step_s``, if that is longer than their own step."""
     size = max(1, step_s // maxima.step_s)
     if size == 1:
         return maxima

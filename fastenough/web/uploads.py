@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Upload of recordings by benches: ``POST /upload/RUN`` with a token.
 
-What comes is hostile until the reader has checked every line of it.  It lies in a file without a name until then, so
-that nothing is left of what is refused or cut off; then it is stored as a pull stores it, whole or not at all, and
-once: the same recording again changes nothing, another one of the same name is refused.
+An upload is not trusted until the reader has checked every line.  Until then it is in a file without a name, so that
+nothing remains of a refused or interrupted one.  It is then stored once, like a pulled recording.  The same recording
+again changes nothing; another one with the same name is refused.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _RING = "upload"
 
 
 class Permit(Protocol):
-    """What a token grants: recordings of these boards, so many in an hour."""
+    """The rights of a token: recordings of these boards, and their number per hour."""
 
     @property
     def id(self) -> str: ...
@@ -55,11 +55,11 @@ class Permit(Protocol):
 
 
 Admit = Callable[[str], Permit | None]
-"""What the token grants that somebody presents; None for any other text."""
+"""The grant of a token; None for any other text."""
 
 
 class UploadError(Exception):
-    """What is answered instead: the status, and why in one line."""
+    """The status of a refusal, and its reason in one line."""
 
     def __init__(self, status: int, why: str, **headers: str) -> None:
         super().__init__(why)
@@ -75,7 +75,7 @@ class UploadRate:
     _used_s: defaultdict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))
 
     def take(self, permit: Permit) -> None:
-        """Raises Refusal where it was used too often."""
+        """Count a use of the token; raises Refusal if it was used too often."""
         now_s, used = self.clock(), self._used_s[permit.id]
         while used and used[0] <= now_s - _HOUR_S:
             used.popleft()
@@ -118,7 +118,7 @@ def _checked_board(part: BinaryIO, run: str, boards: tuple[str, ...]) -> str:
 
 
 def store_upload(part: BinaryIO, run: str, boards: tuple[str, ...], store_path: Path) -> bool:
-    """Store a recording that was uploaded whole; False where the store has it already.  Raises Refusal."""
+    """Store a complete upload; returns False if the store already has it.  Raises Refusal."""
     try:
         sha256 = _content_sha256(part, run)
         board = _checked_board(part, run, boards)
@@ -143,7 +143,7 @@ def store_upload(part: BinaryIO, run: str, boards: tuple[str, ...], store_path: 
 
 
 def _announced_bytes(request: Request) -> int:
-    """The length that a request says it has; raises Refusal."""
+    """The length stated by a request; raises Refusal."""
     text = request.headers.get("content-length", "")
     if not (text.isascii() and text.isdigit()):
         raise UploadError(411, "Content-Length is missing or invalid; send the size of the recording")
@@ -153,7 +153,7 @@ def _announced_bytes(request: Request) -> int:
 
 
 async def _received(request: Request, announced: int, part: BinaryIO) -> None:
-    """The body into a file; raises Refusal where it is not what was announced, or takes too long."""
+    """Write the body into a file; raises Refusal if its length is not the stated one or it takes too long."""
     taken = 0
     try:
         async with asyncio.timeout(MOST_S):
@@ -172,9 +172,9 @@ async def _received(request: Request, announced: int, part: BinaryIO) -> None:
 
 
 def upload_route(store_path: Path, admit: Admit, pace: UploadRate | None = None) -> Route:
-    """Where recordings are uploaded into the store at a path; ``admit`` is asked before anything is read.
+    """The route for uploads into the store at a path; ``admit`` is called before the body is read.
 
-    They are checked in threads, one at a time for each token: readers of pages and other tokens do not wait for it.
+    Uploads are checked in threads, one at a time for each token, so that pages and other tokens do not wait.
     """
     used, at_once = pace or UploadRate(), asyncio.Semaphore(_CHECKED_AT_ONCE)
     turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What Alembic runs to migrate: on the connection that it was given, in the transaction that is open there."""
+"""Migration environment of Alembic: uses the given connection and its open transaction."""
 
 from __future__ import annotations
 

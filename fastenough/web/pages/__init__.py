@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The table of pages: one file each, one line here.  The server and the published site both walk it.
+"""The table of pages: one file and one line per kind of page, used by the server and the published site.
 
-A file exports ``PAGES``: what it shows, for people and for machines.
+A file exports ``PAGES``: its HTML and JSON.
 """
 
 from __future__ import annotations

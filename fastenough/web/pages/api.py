@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``/api/v1``: boards, groups, and a board's events, changes and runs for programs; ``/api/openapi.json`` says how."""
+"""``/api/v1``: boards, groups, and the events, changes and runs of a board, for programs; described by
+``/api/openapi.json``."""
 
 from __future__ import annotations
 
@@ -85,7 +86,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class Event:
-    """A latency that stands out.  ``cpu`` null: of no CPU."""
+    """A notable latency.  ``cpu`` null: of no CPU."""
 
     at_s: int
     kind: str
@@ -107,7 +108,7 @@ class Events:
 
 @dataclass(frozen=True)
 class Change:
-    """What changed between two runs, or in the tail of the latencies."""
+    """A change between two runs, or of the tail of the latencies."""
 
     at_s: int
     kind: str
@@ -178,7 +179,7 @@ def _passed(values: Values) -> int:
 
 
 def _cut(entries: Sequence[Any], values: Values) -> tuple[Sequence[Any], str | None]:
-    """One page of what was found, and the cursor of the next."""
+    """One page of the entries, and the cursor of the next page."""
     first, after = _passed(values), _passed(values) + _limit(values)
     return entries[first:after], str(after) if len(entries) > after else None
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The status of a board for other websites and for CI: a badge, JUnit XML, Markdown.
 
-Each says of how many values it speaks and until when; a verdict on data that ended more than a day ago is called stale.
+Each states the number of values and the time of the newest one.  A verdict on data that ended more than a day ago is
+STALE.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ _MARKED_DOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|&~-])")
 
 @dataclass(frozen=True)
 class Summary:
-    """``label``: the verdict, STALE, or that there is none.  ``n``: values in the 12 hours that end at ``until``, which
-    is ``seen_s`` in words."""
+    """``label``: the verdict, STALE, "no verdict" or "no data".  ``n``: number of values in the 12 hours before
+    ``until``, the date of ``seen_s``."""
 
     board: BoardInfo
     label: str

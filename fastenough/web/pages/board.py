@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A board: has it stayed fast enough, and what changed when it did not?"""
+"""The page of a board: whether it is fast enough, and the changes that explain why not."""
 
 from __future__ import annotations
 
@@ -50,8 +50,10 @@ class Mark:
 
 @dataclass(frozen=True)
 class RateBound:
-    """What ``n`` activations of a CPU, that with the fewest, do not exclude above their maximum: one disturbance in
-    ``every`` of them.  Since ``begin_s``: when the configuration ``changed``, or 30 days ago."""
+    """Upper bound on the rate of disturbances above the maximum ``max_ns``: one in ``every`` activations.
+
+    ``n``: activations of the CPU with the fewest since ``begin_s``: when the configuration ``changed``, or 30 days ago.
+    """
 
     begin_s: int
     changed: bool
@@ -63,8 +65,8 @@ class RateBound:
 
 @dataclass(frozen=True)
 class BoardView:
-    """``events``, ``changes``, ``runs`` and ``conclusions``: the newest first.  ``greatest``: the greatest event of the
-    year, where it is not among the newest."""
+    """``events``, ``changes``, ``runs`` and ``conclusions``: newest first.  ``greatest``: the greatest event of the
+    year, unless it is among the newest."""
 
     newest_s: int | None
     standing: BoardStatus
@@ -100,7 +102,7 @@ _SHORTENS: dict[str, Callable[[str], bool]] = {
 
 
 def _marks(board: BoardInfo) -> Iterator[Mark]:
-    """What is known of the system; nothing where its profile is not known."""
+    """Facts of the system that affect latency; none without a profile."""
     if board.preemption:
         real_time = "rt" in board.preemption.lower().split("-")
         yield Mark(real_time, board.preemption if real_time else f"preemption {board.preemption}")
@@ -145,13 +147,13 @@ def view(site: Site, name: str) -> BoardView:
 
 
 def _newest(site: Site, name: str, dated: list[RunSpan]) -> tuple[RunSpan, ...]:
-    """Those without a date, such as imported ones, last."""
+    """The newest runs; undated ones, such as imported runs, last."""
     undated = bands(site.history, site.viewer, name, 0, 1)
     return (*dated[: -MOST_RUNS - 1 : -1], *undated[: -MOST_UNDATED - 1 : -1])
 
 
 def _events_json(site: Site, name: str) -> bytes:
-    """The greatest of a year, for a selected range."""
+    """The greatest events of a year as JSON."""
     end_s = site.now_s + 1
     question = site.history, site.viewer, name, end_s - _YEAR_S, end_s
     return as_json({"events": events(*question, most=_MOST_IN_JSON), "changes": changes(*question)})

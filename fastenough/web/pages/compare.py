@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs beside a base: what differs, and is it real?"""
+"""The page that compares runs with a base run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST_OFFERED = 100
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """One run: what it is called here, and what it is of."""
+    """One of the compared runs; ``which``: its name on the page."""
 
     which: str
     run: str
@@ -46,7 +46,7 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class RunDifferences:
-    """In what else a run differs from the base, any of which may be the cause."""
+    """Other differences of a run from the base, each a possible cause."""
 
     which: str
     texts: tuple[str, ...]
@@ -54,7 +54,7 @@ class RunDifferences:
 
 @dataclass(frozen=True)
 class CompareView:
-    """``refused``: why these runs cannot be compared, empty where they can.  ``offered``: newest runs."""
+    """``refused``: the reason why these runs cannot be compared, else empty.  ``offered``: newest runs."""
 
     newest_s: int | None
     names: tuple[str, ...]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A conclusion: what follows from several runs together?"""
+"""The page of a conclusion from several runs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Groups of boards: where are the boards that need attention, and how do their maxima compare?"""
+"""Groups of boards: number of boards by condition, and their maxima."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_PAGE = 10**6
 
 @dataclass(frozen=True)
 class GroupsView:
-    """Groups of one ``kind``, the largest first, those on one page; ``low_ns`` to ``high_ns``: the range of figures."""
+    """Groups of one ``kind`` on one page, the largest first; ``low_ns`` to ``high_ns``: the range of figures."""
 
     newest_s: int | None
     kind: GroupKind
@@ -42,7 +42,7 @@ class GroupsView:
         return "?" + urlencode({"by": self.kind, "page": page})
 
     def x(self, value_ns: int) -> float:
-        """Where a figure shows a latency, on a logarithmic scale."""
+        """Position of a latency in a figure, on a logarithmic scale."""
         reach = log(max(self.high_ns, 2 * self.low_ns) / self.low_ns)
         return round(WIDTH * log(max(value_ns, self.low_ns) / self.low_ns) / reach, 1)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Live: what is measured at this moment, of the boards that a query chooses, such as those of a group."""
+"""Live: current values of the boards that a query selects."""
 
 from __future__ import annotations
 

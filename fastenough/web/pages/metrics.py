@@ -30,7 +30,7 @@ _TAIL_S = 400 * 86400
 
 @dataclass(frozen=True)
 class _Gauge:
-    """A family with one sample for each board of which ``of`` knows a value, in s."""
+    """A metric family with one sample, in s, for each board for which ``of`` returns a value."""
 
     name: str
     help: str
@@ -88,7 +88,7 @@ _INFO, _STATE = "fastenough_board_info", "fastenough_board_state"
 _TAIL, _NOTED = "fastenough_board_tail_changed_timestamp_seconds", "fastenough_board_tail_noted_timestamp_seconds"
 _GROUP_BOARDS, _GROUP_MAXIMUM = "fastenough_group_boards", "fastenough_group_maximum_30d_seconds"
 _MOST_BOARDS = 500
-"""Of which single boards are told: 1 MB."""
+"""Maximum number of boards with metrics of their own: 1 MB."""
 _MOST_GROUPS = 100
 """Of each kind, the largest."""
 FAMILIES = (_INFO, _STATE, _TAIL, _NOTED, _REFUSED, _GROUP_BOARDS, _GROUP_MAXIMUM, *(gauge.name for gauge in _GAUGES))
@@ -176,7 +176,7 @@ def _groups(site: Site) -> Iterator[str]:
 
 
 def _boards(site: Site, query: Query) -> list[BoardStatus]:
-    """Those of a group, or all where they are few; raises BadInput for a group of too many."""
+    """The boards of a group, or all boards if there are few; raises BadInput for too large a group."""
     values = values_of(query, ("group",))
     board_filter = filter_of(values)
     # counted first: the exact status of so many costs half a second
@@ -188,7 +188,7 @@ def _boards(site: Site, query: Query) -> list[BoardStatus]:
 
 
 def metrics(site: Site, query: Query = ()) -> bytes:
-    """Of groups, and of single boards where the site shows few, or of the group that is asked for."""
+    """Metrics of groups, and of each board if the site has few or the query names a group."""
     boards = _boards(site, query)
     tails = _tails(site, {status.board.name for status in boards})
     parts = (_info(boards), _states(boards), _refused(boards), _gauges(boards), tails, _groups(site))

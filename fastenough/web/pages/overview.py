@@ -29,7 +29,7 @@ _MOST_CHOICES = 50
 
 @dataclass(frozen=True)
 class Count:
-    """So many boards need attention for one reason."""
+    """Number of boards that need attention for one reason."""
 
     state: BoardCondition
     shape: str
@@ -38,11 +38,9 @@ class Count:
 
 @dataclass(frozen=True)
 class OverviewView:
-    """``counts``: of what needs attention, the most urgent first.  ``boards``: likewise, then by name, or in the order
-    that is asked for, of all ``total`` those on one ``page`` of ``pages``.
-
-    ``groups``: names by kind, to choose from.
-    """
+    """``counts``: number of boards by reason for attention, the most urgent first.  ``boards``: those on ``page`` of
+    ``pages``, of ``total``, by urgency and name or in the requested order.  ``groups``: names by kind, for the
+    filter."""
 
     newest_s: int | None
     counts: tuple[Count, ...]

@@ -37,7 +37,7 @@ _SECTIONS = (
     "system:system_audit",
     "system:profile",
 )
-"""Of those that a report has: what says whether the evidence is sound, whom the monitor blames, and the audit of its
+"""Sections of a report on the page of a run: soundness of the evidence, causes named by the monitor, audit of the
 facts."""
 _PLOT_K = 4
 _CACHED_RUNS = 16
@@ -48,8 +48,8 @@ _RECORDING = "recording.jsonl.zst"
 
 @dataclass(frozen=True)
 class RunView:
-    """``title``: what was measured, in one line; ``plotted``: the series of the figure, and its
-    ``n``; ``conclusions``: what this run is a part of."""
+    """``title``: probe, load, duration and outcome.  ``plotted``: the series of the figure, with ``n`` values.
+    ``conclusions``: those from this run and others."""
 
     newest_s: int | None
     summary: RunSummary
@@ -74,14 +74,14 @@ class _RunData:
 
 
 def _run_data(recording: Recording, required: Requirement | None) -> _RunData:
-    """Judged by what its head states, or by what is required of its board."""
+    """The run, judged by the requirement in its head, else by that of its board."""
     assessment = judge([recording], required if recording.head.requirement is None else None)
     return _RunData(recording, assessment, make_context([recording], assessment))
 
 
 @lru_cache(maxsize=_CACHED_RUNS)
 def _sealed(store: Store, run: str, sha256: str, required: Requirement | None) -> _RunData:
-    """What is sealed does not change, and its pages are read one after the other."""
+    """A sealed run, cached: it does not change, and its pages are read one after the other."""
     return _run_data(store.load(run), required)
 
 
@@ -96,8 +96,8 @@ def _visible_run(site: Site, run: str) -> tuple[RunSummary, BoardInfo, _RunData]
 
 
 def prepare(site: Site) -> None:
-    """Load and compile, by looking at the newest run that may be seen, what the first page of a run would wait a second
-    and more for."""
+    """Render the newest visible run, so that the first request for a run does not wait a second for imports and
+    templates."""
     for run in reversed(site.store.runs(last=_MOST_ATTEMPTS, brief=True)) if site.store is not None else ():
         with suppress(LookupError, FastenoughError):
             render(site, _TEMPLATE, "./", view(site, run.id), None)
@@ -105,7 +105,7 @@ def prepare(site: Site) -> None:
 
 
 def sections_of(context: Context) -> Iterator[Section]:
-    """What the page of a run has of a report."""
+    """Sections of the report that the page of a run shows."""
     if lists := summary_lists(context):
         yield Section("reasons", "Reasons and next steps", "", lists)
     for make in listed("fastenough.report.sections", "section", _SECTIONS):
@@ -169,7 +169,7 @@ def _buckets(histogram: Any, unit_ns: float) -> Buckets:
 
 
 def _plotted(context: Context) -> SeriesEntry | None:
-    """What the figure shows: what a limit is for, or the longest way through the kernel that was watched."""
+    """The series of the figure: that of the limit, or the longest path of a wake-up that the monitor watched."""
     return next(iter((*context.entries, *context.ways)), None)
 
 
@@ -191,7 +191,7 @@ def _exported(form: str, site: Site, run: str) -> bytes:
 
 
 def _recording(site: Site, run: str) -> bytes:
-    """The recording itself, as it was sealed; raises BadInput where it is not that any more."""
+    """The sealed recording file; raises BadInput if its owner is not that of the store."""
     summary = summary_of(site, run)
     assert site.store is not None
     if summary.sha256 is None:
