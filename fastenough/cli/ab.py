@@ -245,7 +245,7 @@ def _require_useful_options(board: str, *, resume: bool) -> None:
     type=click.IntRange(min=LEAST_ROUNDS),
     default=8,
     show_default=True,
-    help="Greatest number of rounds of four runs: two pairs without and with, in random order.",
+    help="Maximum number of rounds. A round is two pairs of runs, each without and with the setting in random order.",
 )
 @click.option("--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="Length of each run.")
 @click.option(
@@ -256,7 +256,7 @@ def _require_useful_options(board: str, *, resume: bool) -> None:
     metavar="NAME",
     help="Load in the background.",
 )
-@click.option("--board", default="local", show_default=True, help="Board to measure.")
+@click.option("--board", default="local", show_default=True, metavar="BOARD", help="Board to measure (docs/boards.md).")
 @click.option("--resume", is_flag=True, help="Resume the latest interrupted trial with the same arguments.")
 @as_granted_option
 @store_option
@@ -280,8 +280,8 @@ def command(
 
     Makes pairs of runs of PROBE without and with the setting, in random order, and restores the setting after each
     run.  The trial ends after the first round that shows an effect on the tail, at the latest after --rounds.  The same
-    command with --resume resumes an interrupted trial from its last complete pair.  On a deterministic board one run of
-    each, or under load one of each in 30 phases, shows the effect.
+    command with --resume resumes an interrupted trial from its last complete pair.  On a deterministic board, one run
+    without and one with the setting show the effect; under load, 30 of each in different phases do.
     """
     change: Mapping[str, str] = parse_settings(settings)
     if not change and not boot:

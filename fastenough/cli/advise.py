@@ -108,15 +108,15 @@ def _by_runs(names: Sequence[str], out: Path | None, store_path: Path, request: 
 @click.command(cls=Command, example="fastenough advise --limit 200us")
 @click.argument("runs", nargs=-1)
 @requirement_options
-@click.option("--probe", help="Probe whose runs decide  [default: that of the newest run]")
-@click.option("--board", help="Board whose runs decide, if there are several.")
+@click.option("--probe", metavar="PROBE", help="Probe whose runs decide  [default: that of the newest run]")
+@click.option("--board", metavar="BOARD", help="Board whose runs decide, if there are several.")
 @click.option(
     "--marginal",
     "times",
     type=click.FloatRange(min=1, min_open=True),
     default=MARGINAL_TIMES,
     show_default=True,
-    help="Factor by which a limit may be exceeded and still count as marginal.",
+    help="An approach that exceeds the limit, but meets this multiple of it, counts as marginal.",
 )
 @click.option(
     "--reference",
@@ -149,8 +149,9 @@ def command(
 ) -> ExitStatus:
     """Choose a kernel and an implementation for a limit.
 
-    Follows the flowchart of Brown and Martin with RUNS, by default with all runs of the store: which kernel, user
-    space or a kernel module, or hardware.  The exit status is 0 if it reaches an answer, 3 if data are missing.
+    Follows the flowchart of Brown and Martin (docs/advice.md) with RUNS, by default all runs of the store.  The answer
+    is a kernel with a user-space program or a kernel module, or dedicated hardware.  The exit status is 0 if there is
+    an answer, 3 if data are missing.
     """
     required = limit_options.requirement()
     if required is None:

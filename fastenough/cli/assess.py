@@ -161,7 +161,7 @@ def _bears(margin: Margin) -> str:
     show_default=True,
     help="SCHED_FIFO priority of the measuring threads.",
 )
-@click.option("--board", default="local", show_default=True, help="Board to measure.")
+@click.option("--board", default="local", show_default=True, metavar="BOARD", help="Board to measure (docs/boards.md).")
 @click.option(
     "--out-dir",
     "out",

@@ -91,14 +91,14 @@ def _put_back(link: Link) -> None:
 
 
 @click.command(cls=Command, example="fastenough audit --all")
-@click.option("--board", default="local", show_default=True, help="Board to inspect.")
+@click.option("--board", default="local", show_default=True, metavar="BOARD", help="Board to inspect (docs/boards.md).")
 @click.option("--all", "everything", is_flag=True, help="Also list what is fine or unknown, with the reason.")
 @click.option("--verbose", "-v", is_flag=True, help="Show the reason, all changes and the source of each finding.")
 @click.option(
     "--measure",
     "measuring",
     is_flag=True,
-    help="Measure the effect of each change that needs no reboot, one at a time, then of the best together.",
+    help="Measure the effect of each change that needs no reboot, one at a time, then of the best changes together.",
 )
 @click.option(
     "--only",
@@ -122,7 +122,8 @@ def _put_back(link: Link) -> None:
     type=click.IntRange(min=LEAST_ROUNDS),
     default=5,
     show_default=True,
-    help="With --measure: rounds of four runs: two pairs without and with, in random order.",
+    help="With --measure: number of rounds. A round is two pairs of runs, each without and with the change in random "
+    "order.",
 )
 @click.option(
     "--duration",
@@ -132,13 +133,15 @@ def _put_back(link: Link) -> None:
     show_default=True,
     help="With --measure: length of each run.",
 )
-@click.option("--interval", default="500us", show_default=True, help="With --measure: period of the timer.")
+@click.option(
+    "--interval", default="500us", show_default=True, metavar="DURATION", help="With --measure: period of the timer."
+)
 @click.option(
     "--cpus",
     type=CpuList(),
     default="",
     metavar="CPUS",
-    help="With --measure: CPUs of the timer, as 2-3  [default: all]",
+    help="With --measure: CPUs of the timer, as in 2-3  [default: all]",
 )
 @click.option(
     "--boot",
@@ -146,8 +149,8 @@ def _put_back(link: Link) -> None:
     type=str,
     default="",
     metavar="CONFIGURATIONS",
-    help="With --measure, for a board that boots by itself: configurations to compare with the first, as in "
-    "stock,rt; settings are tried only with --only.",
+    help="With --measure, for a board that boots by itself: configurations, each compared with the first, as in "
+    "stock,rt. Settings are then tried only with --only.",
 )
 @click.option(
     "--resume", is_flag=True, help="With --measure: resume the latest interrupted audit with the same arguments."

@@ -61,10 +61,15 @@ command.add_command(kernel_command)
     "With --image: name to store it under (default own).",
 )
 @click.option("--image", type=_FILE, help="Kernel that you built: Image or Image.gz of arm64, bzImage of x86-64.")
-@click.option("--modules", type=_FOLDER, help="Its modules, the directory of make modules_install.")
-@click.option("--headers", type=_FOLDER, help="Its build directory, to build the module of fastenough.")
-@click.option("--root", type=_FOLDER, help="Additional files of its guest, such as libraries.")
-@click.option("--snapshot/--cold", default=True, show_default=True, help="Restore a snapshot if there is one.")
+@click.option("--modules", type=_FOLDER, help="With --image: its modules, the directory of make modules_install.")
+@click.option("--headers", type=_FOLDER, help="With --image: its build directory, to build fastenough's module for it.")
+@click.option("--root", type=_FOLDER, help="Additional files for the guest, such as libraries.")
+@click.option(
+    "--snapshot/--cold",
+    default=True,
+    show_default=True,
+    help="Restore the guest from a snapshot if there is one, or boot it.",
+)
 @json_option
 def up_command(
     *,

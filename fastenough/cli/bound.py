@@ -92,14 +92,16 @@ def _print(bounds_of_cpus: Sequence[CpuBound]) -> None:
 
 @click.command(cls=Command, example="fastenough bound trace.dat")
 @click.argument("trace", type=click.File("rb"), required=False)
-@click.option("--board", default="local", show_default=True, help="Without TRACE: board whose kernel is traced.")
+@click.option(
+    "--board", default="local", show_default=True, metavar="BOARD", help="Without TRACE: board whose kernel is traced."
+)
 @click.option(
     "--duration",
     "duration_ns",
     type=DURATION,
     default="5s",
     show_default=True,
-    help="Without TRACE: tracing time.  Each section with interrupts disabled is two events.",
+    help="Without TRACE: tracing time.  Keep it short: each section with interrupts disabled makes two events.",
 )
 @click.option(
     "--out-dir",
@@ -117,9 +119,10 @@ def command(
 ) -> None:
     """Compute a latency bound from a trace.
 
-    Computes the scheduling latency that the kernel's blocking allows, and prints it beside the longest observed one.
-    TRACE is a trace.dat of trace-cmd, the text of a kernel trace or of trace-cmd report -t -l, or - for standard
-    input.  Without TRACE the kernel of the board is traced (requirements: docs/bound.md).
+    Combines the longest observed times with preemption or interrupts disabled into a bound on the scheduling latency,
+    and prints it beside the longest observed latency.  TRACE is a trace.dat of trace-cmd, the text of a kernel trace or
+    of trace-cmd report -t -l, or - for standard input.  Without TRACE the kernel of the board is traced (requirements:
+    docs/bound.md).
     """
     if report_path is not None:
         require_writable(report_path)

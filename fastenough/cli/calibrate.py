@@ -109,27 +109,35 @@ def _to_boot(board: Board, emulated: bool) -> str:
 
 
 @click.command(cls=Command, example="fastenough calibrate --sizes 200us,1ms")
-@click.option("--board", "name", default="local", show_default=True, help="Board to measure, such as virtual:rt.")
+@click.option(
+    "--board", "name", default="local", show_default=True, metavar="BOARD", help="Board to measure, such as virtual:rt."
+)
 @click.option(
     "--configuration",
-    help="Configuration to boot [default: as it is booted; on the board virtual, a guest of its own].",
+    metavar="NAME",
+    help="Configuration to boot  [default: as booted; on the board virtual, a separate guest]",
 )
 @click.option(
     "--gauge",
-    help="Port or serial number of the gauge that watches a pin of the board "
-    "[default: the simulated gauge, on a guest of its own].",
+    metavar="PORT",
+    help="Port or serial number of the gauge that watches a pin of the board  "
+    "[default: in a separate guest, the simulated gauge]",
 )
 @click.option(
-    "--pin", help="CHIP/LINE of the board's output that the gauge watches [default: wiring of the virtual board]."
+    "--pin",
+    metavar="CHIP/LINE",
+    help="The board's output that the gauge watches  [default: wiring of the virtual board]",
 )
 @click.option(
-    "--sizes", help=f"Latencies to inject, ascending [default: {_LOCAL_SIZES}; {_EMULATED_SIZES} on a virtual board]."
+    "--sizes",
+    metavar="DURATIONS",
+    help=f"Latencies to inject, ascending  [default: {_LOCAL_SIZES}; {_EMULATED_SIZES} on a virtual board]",
 )
 @click.option(
     "--each",
     "per_size",
     type=click.IntRange(1, 1000),
-    help=f"Injections of each size [default: {_EACH}; with --monitor 200, on a virtual board 20].",
+    help=f"Number of injections of each size  [default: {_EACH}; with --monitor 200, on a virtual board 20]",
 )
 @click.option("--cpu", type=click.IntRange(0), default=0, show_default=True, help="CPU to delay.")
 @click.option(
@@ -166,7 +174,8 @@ def command(
 ) -> ExitStatus:
     """Inject known latencies and check they are found.
 
-    The measured latencies must have the injected sizes in order, with none missed; otherwise the exit status is 4.
+    Delays a task by known times and checks that the probe, and a gauge or the monitor, find each of them.  The exit
+    status is 4 if one was missed, 3 if the test is incomplete (docs/calibrate.md).
     """
     board, output, emulated = open_board(name), _output(pin), name.partition(":")[0] == "virtual"
     if stations and implementation != DEFAULT:

@@ -29,9 +29,9 @@ _MATRIX = ("measured", "loads", "limit", "each", "repeat", "runs", "time")
 _STATUS = ("run", "state", "what", "recording", "reason")
 
 _plan_argument = click.argument("plan_path", metavar="PLAN", type=PlanFile())
-_board_option = click.option("--board", help="Board to measure, if the plan names none.")
+_board_option = click.option("--board", metavar="BOARD", help="Board to measure, if the plan names none.")
 _booted_option = click.option(
-    "--booted", metavar="CONFIGURATION", help="Configuration that is booted already; there is no prompt for it."
+    "--booted", metavar="CONFIGURATION", help="Configuration that is already booted; you are not asked to boot it."
 )
 
 
@@ -130,7 +130,7 @@ def _making(command: Callable[..., Any]) -> Callable[..., Any]:
 def run_command(plan_path: Path, board: str | None, store_path: Path, **options: Any) -> int:
     """Make all runs of PLAN as a new campaign.
 
-    Prints the ids of the runs, which are in the store.
+    Stores the runs and prints their ids.
     """
     return make_runs(_placed(read_plan(plan_path), board), store_path, Begin.NEW, **options)
 
@@ -141,9 +141,9 @@ def run_command(plan_path: Path, board: str | None, store_path: Path, **options:
 def resume_command(plan_path: Path | None, board: str | None, store_path: Path, **options: Any) -> int:
     """Resume a campaign.
 
-    Resumes the newest campaign of PLAN; without PLAN, the newest campaign made from a file, with the plan that was
-    stored with its runs.  Makes the runs that are open, failed or interrupted; runs that are done or not applicable
-    are not repeated.
+    Resumes the newest campaign of PLAN.  Without PLAN, resumes the newest campaign that was made from a file, by the
+    plan stored with its runs.  Makes the runs that are open, failed or interrupted; runs that are done or not
+    applicable are not repeated.
     """
     plan = plan_of(existing_store(store_path))[1] if plan_path is None else read_plan(plan_path)
     return make_runs(_placed(plan, board), store_path, Begin.RESUMED, **options)

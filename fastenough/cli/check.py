@@ -155,8 +155,8 @@ def _chosen(store: Store, names: tuple[str, ...], baseline_ids: Sequence[str]) -
     metavar="CHANGE",
     is_flag=False,
     flag_value=LAST_CHANGE,
-    help="Judge limits on growth by the evidence of all nights since CHANGE: a date (2026-11-20, UTC), the first run "
-    "after the change, or 'last' (the default of CHANGE): the last change of kernel, configuration or baseline.",
+    help="Judge limits on growth by all nights since CHANGE: a date (2026-11-20, UTC), the first run after the change, "
+    "or 'last': the last change of kernel, configuration or baseline. Without a value, CHANGE is 'last'.",
 )
 @only_these_option
 @store_option
@@ -179,7 +179,7 @@ def command(
     with 1 if a limit is exceeded.  Other runs of the store that answer the same question as RUNS are listed; a PASS
     without them requires --only-these.
 
-    In a nightly job, --since adds up the nights: the evidence is valid after every night.
+    For a nightly job, --since judges by the evidence of all nights since a change; it is valid after every night.
     """
     selection = Selection.of(chosen=bool(runs), only_these=only_these)
     limits = Limits() if limits_path is None else read_limits(limits_path)

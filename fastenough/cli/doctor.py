@@ -488,7 +488,7 @@ CHECKS = (
 
 
 @click.command(cls=Command, example="fastenough doctor --board ssh://root@board")
-@click.option("--board", default="local", show_default=True, help="Board to inspect.")
+@click.option("--board", default="local", show_default=True, metavar="BOARD", help="Board to inspect (docs/boards.md).")
 @click.option(
     "--restore",
     "restoring",

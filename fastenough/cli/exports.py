@@ -17,7 +17,9 @@ from fastenough.model import BadInput
 
 @click.command(cls=Command, example="fastenough export last --to csv --out run.csv")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
-@click.option("--to", "form", type=click.Choice(list(EXPORTERS)), help="Format.")
+@click.option(
+    "--to", "form", type=click.Choice(list(EXPORTERS)), help="Format of the output; required unless --json is given."
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -78,8 +78,8 @@ def command(
 ) -> ExitStatus:
     """Send alerts on the boards of a farm.
 
-    Sends one alert per new maximum, tail change, FAIL or silent board of FARM.toml, until acknowledged.  A receiver
-    that does not accept alerts is reported once; with --json, each such change is one line of JSON.
+    Sends one alert for each new maximum, tail change, FAIL, silent board and refused recording, and repeats it until
+    the receiver accepts it.  A receiver that does not accept alerts is reported once; with --json as a line of JSON.
     """
     farm = read_farm(file)
     receivers = _receivers(alertmanager, webhook_file, site)

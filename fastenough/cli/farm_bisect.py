@@ -140,10 +140,13 @@ def _bisect(
 
 @click.command(
     cls=Command,
-    example="fastenough farm bisect --board labgrid:rpi --install 'install-kernel {}' --limit 100us 6.6 6.12",
+    example="fastenough farm bisect --board labgrid:rpi --install 'install-kernel {}' --limit 100us "
+    "--miss-rate 1e-6 --longest-burst 10 6.6 6.12",
 )
 @click.argument("configurations", nargs=-1, required=True)
-@click.option("--board", required=True, help="Board to measure, such as labgrid:PLACE or ssh://USER@HOST.")
+@click.option(
+    "--board", required=True, metavar="BOARD", help="Board to measure, such as labgrid:PLACE or ssh://USER@HOST."
+)
 @click.option(
     "--install",
     default="",
@@ -154,7 +157,7 @@ def _bisect(
     "--kernel",
     default="",
     metavar="PATTERN",
-    help="Expected uname -r after the reboot, with {} for the configuration, '*' for any "
+    help="Expected uname -r after the reboot, with {} for the configuration; '*' for any  "
     "[default: kernel, kernel configuration or command line must change]",
 )
 @requirement_options
@@ -227,8 +230,8 @@ def command(
     """Find the first configuration that makes a board too slow.
 
     The first of CONFIGURATIONS must be good, the last bad.  Each step is judged by confidence bounds, not by maxima;
-    undecided configurations are measured longer.  With --slower-by the first configuration is the reference, and no
-    limit is needed.
+    undecided configurations are measured longer.  --limit requires a --miss-rate above 0 and --longest-burst.  With
+    --slower-by each configuration is compared with the first instead.
     """
     required = limit_options.requirement()
     question = BisectSetup(

@@ -39,7 +39,11 @@ archive_option = click.option(
     help="Directory of the Parquet files, or an object store as in s3://BUCKET/FOLDER.",
 )
 database_option = click.option(
-    "--database", default="sqlite:///history.sqlite", show_default=True, help="URL of the history's database."
+    "--database",
+    default="sqlite:///history.sqlite",
+    show_default=True,
+    metavar="URL",
+    help="URL of the history's database.",
 )
 
 
@@ -50,16 +54,24 @@ class _Taking(TypedDict):
 
 
 @click.command("take", cls=Command, example="fastenough farm take --nats nats://127.0.0.1:4222 --archive archive")
-@click.option("--nats", "server", required=True, help="URL of the NATS server, as in nats://127.0.0.1:4222.")
+@click.option(
+    "--nats", "server", required=True, metavar="URL", help="URL of the NATS server, as in nats://127.0.0.1:4222."
+)
 @archive_option
 @database_option
-@click.option("--part", default="1/1", show_default=True, help="Number of this taker and of all takers, as in 1/2.")
+@click.option(
+    "--part",
+    default="1/1",
+    show_default=True,
+    metavar="N/ALL",
+    help="Number of this taker and of all takers, as in 1/2.",
+)
 @click.option(
     "--gather",
     "gather_ns",
     type=DURATION,
     default=_DEFAULT_GATHER_NS,
-    help="Time over which chunks are gathered for one Parquet file  [default: 30s]",
+    help="Time for which chunks are collected into one Parquet file  [default: 30s]",
 )
 @json_option
 def command(server: str, database: str, as_json: bool, **taking: Unpack[_Taking]) -> None:

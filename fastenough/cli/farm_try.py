@@ -139,17 +139,24 @@ def _print_result(result: FleetTrialResult, for_ns: int) -> None:
     help="Instead of a farm, this number of simulated boards that publish their intervals.",
 )
 @click.option(
-    "--for", "for_ns", type=DURATION, default=_DEFAULT_FOR_NS, help="How long the fleet publishes  [default: 10min]"
+    "--for",
+    "for_ns",
+    type=DURATION,
+    default=_DEFAULT_FOR_NS,
+    help="Time for which the fleet publishes  [default: 10min]",
 )
 @click.option(
     "--interval",
     "interval_ns",
     type=DURATION,
     default=_DEFAULT_INTERVAL_NS,
-    help="Interval of a fleet's board  [default: 1min]",
+    help="Length of an interval of the fleet's boards  [default: 1min]",
 )
 @click.option(
-    "--dir", "folder", type=click.Path(path_type=Path, file_okay=False), help="Keep the fleet's archive in DIR/archive."
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Directory in which the fleet's archive remains, as DIR/archive.",
 )
 @json_option
 def command(boards: int, guests: int, port: int | None, as_json: bool, **fleet: Unpack[_FleetOptions]) -> ExitStatus:

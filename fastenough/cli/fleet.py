@@ -117,11 +117,11 @@ def _print(result: FleetResult) -> None:
 @click.option(
     "--share",
     type=FRACTION,
-    default=SHARE,
-    show_default="90%",
+    default=f"{SHARE:.0%}",
+    show_default=True,
     help="Share of all boards of the type that must keep the limit.",
 )
-@click.option("--probe", help="Probe whose runs --limit applies to, if the runs have several.")
+@click.option("--probe", metavar="PROBE", help="Probe whose runs --limit applies to, if the runs have several.")
 @only_these_option
 @store_option
 @json_option
@@ -137,9 +137,9 @@ def command(
 ) -> ExitStatus:
     """Judge a type of board by all its boards.
 
-    RUNS are examples: their type of board, version, configuration and loads are the question, and all runs of the store
-    that agree in these are its data, on every board.  The default is the newest campaign.  The verdict is about all
-    boards of the type, and the conditions of the statement are listed.
+    RUNS, by default the newest campaign, select a type of board, a version, a configuration and loads.  All runs of the
+    store that agree in these are judged, of every board.  The verdict is about all boards of the type, measured or not;
+    its conditions are listed.
     """
     required = limit_options.requirement()
     if required is None:

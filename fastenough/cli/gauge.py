@@ -215,7 +215,7 @@ def command() -> None:
 def list_command(as_json: bool) -> None:
     """List the serial ports.
 
-    Shows the serial numbers, by which a gauge can be named.
+    Shows their serial numbers; the other commands accept a serial number as PORT.
     """
     usb_ports = ports()
     if as_json:
@@ -315,7 +315,7 @@ def self_test(port: str | None, as_json: bool) -> int:
 def calibrate(port: str | None, duration_ns: int, pps: bool, as_json: bool) -> None:
     """Measure the length of the gauge's tick.
 
-    The output with --json is the input of 'gauge run --calibration'.
+    Save the output with --json, and pass the file to 'gauge run --calibration'.
     """
     with open_gauge(port) as gauge:
         measured = gauge.calibrate_by_pps(duration_ns / 1e9) if pps else gauge.calibrate(duration_ns / 1e9)
@@ -374,9 +374,11 @@ def _clock(measured: Calibration, nominal_ps: int) -> str:
     show_default=True,
     help="Where the measured task runs on the board.",
 )
-@click.option("--board", help="Name of the board; for 'local', this machine, the profile is collected.")
-@click.option("--configuration", help="Configuration of the board, such as its kernel release.")
-@click.option("--load", help="Load on the board, as stated by you and not verified ('none' for no load).")
+@click.option(
+    "--board", metavar="NAME", help="Name of the board; if it is 'local' (this machine), its profile is collected."
+)
+@click.option("--configuration", metavar="NAME", help="Configuration of the board, such as its kernel release.")
+@click.option("--load", metavar="NAME", help="Load on the board, 'none' for no load; not verified.")
 @click.option(
     "--self-test",
     "self_test_path",
@@ -389,7 +391,9 @@ def _clock(measured: Calibration, nominal_ps: int) -> str:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Output of 'gauge calibrate --json' of this instrument  [default: a comparison of 2 s]",
 )
-@click.option("--emulated", is_flag=True, help="The board is simulated: no verdict.")
+@click.option(
+    "--emulated", is_flag=True, help="Mark the recording as that of a simulated board, which gets no verdict."
+)
 @json_option
 def run_command(
     probe: str,

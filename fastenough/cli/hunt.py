@@ -169,7 +169,7 @@ def _print_result(hunted: HuntResult, culprit: MonitoredRun | None, out: Path | 
     metavar="DIR",
     help="Directory of a report: trials, result and cause.",
 )
-@click.option("--board", default="local", show_default=True, help="Board to measure.")
+@click.option("--board", default="local", show_default=True, metavar="BOARD", help="Board to measure (docs/boards.md).")
 @click.option("--resume", is_flag=True, help="Resume the latest interrupted hunt with the same arguments.")
 @as_granted_option
 @store_option
@@ -190,8 +190,8 @@ def command(
 ) -> int:
     """Search for the load that causes the worst latency.
 
-    Tries stressors of stress-ng in groups, repeats the worst, confirms them against the worst fixed load, and reduces
-    them as far as the effect remains.  --out stores the result as a load file.
+    Tries stressors of stress-ng in groups, repeats the worst combinations, confirms that one is worse than all
+    published loads, and removes stressors that it does not need.  --out stores the result as a load file.
     """
     _require_place(out)
     if report_path is not None:

@@ -245,10 +245,12 @@ def _interval(following: LiveRecording) -> dict[str, object]:
 
 
 @click.group(cls=Group, invoke_without_command=True, example="fastenough monitor --comm robot --threshold 200us")
-@click.option("--pid", type=click.IntRange(1), help="Watch this process and its threads.")
-@click.option("--comm", metavar="NAME", help="Watch the tasks of this name, as ps -o comm shows it.")
+@click.option("--pid", type=click.IntRange(1), help="Watch this process and its threads, or a single thread.")
+@click.option("--comm", metavar="NAME", help="Watch tasks whose name begins with this, as ps -L -o comm shows it.")
 @click.option(
-    "--cgroup", metavar="PATH", help="Watch the tasks of this control group, such as /system.slice/robot.service."
+    "--cgroup",
+    metavar="PATH",
+    help="Watch the tasks in or below this control group, such as /system.slice/robot.service.",
 )
 @click.option(
     "--policy",
@@ -274,7 +276,7 @@ def _interval(following: LiveRecording) -> dict[str, object]:
     help="Length of a recorded interval; 5min for days and months.",
 )
 @click.option("--duration", "duration_ns", type=DURATION, help="Time to watch  [default: until Ctrl-C]")
-@click.option("--board", default=LOCAL, show_default=True, help="Board to watch.")
+@click.option("--board", default=LOCAL, show_default=True, metavar="BOARD", help="Board to watch (docs/boards.md).")
 @store_option
 @json_option
 def command(
@@ -324,8 +326,10 @@ def command(
 
 
 @click.command("pull", cls=Command, example="fastenough monitor pull --board ssh://root@host")
-@click.option("--board", default="local", show_default=True, help="Board to fetch from, such as ssh://root@host.")
-@click.option("--ring", default=RING, show_default=True, help="Directory of the ring on the board.")
+@click.option(
+    "--board", default="local", show_default=True, metavar="BOARD", help="Board to fetch from, such as ssh://root@host."
+)
+@click.option("--ring", default=RING, show_default=True, metavar="DIR", help="Directory of the ring on the board.")
 @store_option
 @json_option
 def pull_command(board: str, ring: str, store_path: Path, as_json: bool) -> ExitStatus:

@@ -106,7 +106,7 @@ _OPTIONS = (
         "--limit",
         "limit_ns",
         type=DURATION,
-        help="Maximum allowed latency, as in 100us. Without it there is no verdict.",
+        help="Maximum allowed latency, as in 100us.",
     ),
     click.option(
         "--miss-rate",

@@ -33,7 +33,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--out", type=_FILE, required=True, metavar="FILE", help="New file to write.")
 @click.option("--sign", "key", type=_FILE, metavar="KEY", help="ssh key to sign with.")
 @requirement_options
-@click.option("--probe", help="Probe whose runs --limit applies to, if the runs have several.")
+@click.option("--probe", metavar="PROBE", help="Probe whose runs --limit applies to, if the runs have several.")
 @only_these_option
 @store_option
 @json_option
@@ -50,8 +50,9 @@ def command(
 ) -> None:
     """Pack runs and their verdict as evidence.
 
-    RUNS are ids or beginnings of ids; the default is the newest campaign.  The file holds the recordings, the machine,
-    the plan, the question, the verdict and its assumptions.  fastenough verify checks it and recomputes the verdict.
+    RUNS are ids or beginnings of ids; the default is the newest campaign.  The file contains the recordings, the facts
+    about their machines, the plan, the requirement, the verdict and its assumptions.  fastenough verify checks it and
+    recomputes the verdict.
     """
     required = limit_options.requirement()
     if probe is not None and required is None:

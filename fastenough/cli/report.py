@@ -77,7 +77,7 @@ def probe_of(recordings: Sequence[Recording], named: str | None) -> str | None:
 @click.command(cls=Command, example="fastenough report --limit 100us")
 @click.argument("runs", nargs=-1)
 @requirement_options
-@click.option("--probe", help="Probe whose runs --limit applies to, if the runs have several.")
+@click.option("--probe", metavar="PROBE", help="Probe whose runs --limit applies to, if the runs have several.")
 @click.option(
     "--beside",
     type=Names("reference system", list(NAMES)),

@@ -123,13 +123,14 @@ class _RunCommand(Command):
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Number of runs under each load that begin at different phases, on a deterministic board.",
+    help="On a deterministic board: number of runs under each load, each beginning at another phase.",
 )
-@click.option("--board", default="local", show_default=True, help="Board to measure.")
+@click.option("--board", default="local", show_default=True, metavar="BOARD", help="Board to measure (docs/boards.md).")
 @click.option(
     "--configuration",
     default=AS_BOOTED,
     show_default=True,
+    metavar="NAME",
     help="Configuration to boot on the board, such as rt on the board virtual.",
 )
 @click.option(

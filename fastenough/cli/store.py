@@ -36,7 +36,7 @@ def _tell_wait() -> None:
 def command() -> None:
     """Rebuild the index, verify recordings, export samples.
 
-    The store is the directory of all runs (docs/overview.md).
+    The store is the directory of all runs (docs/commands.md).
     """
 
 

@@ -146,7 +146,7 @@ def _caught_up(site: Site, follow: Follow | None, *, all_boards: bool, own: bool
     "names",
     multiple=True,
     metavar="HOST",
-    help="Host name to accept besides addresses and localhost, such as that of a reverse proxy; may be repeated.",
+    help="Host name to accept, such as that of a reverse proxy; may be repeated. Addresses and localhost are accepted.",
 )
 @click.option("--all-boards", is_flag=True, help="Also show boards that are not public.")
 @click.option(
@@ -156,14 +156,14 @@ def _caught_up(site: Site, follow: Follow | None, *, all_boards: bool, own: bool
     formerly=["--into"],
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write the pages to this directory instead, for any web server.",
+    help="Write the pages to this directory instead of serving them, for any web server.",
 )
 @click.option("--rebuild", is_flag=True, help="First rebuild the history from the store.")
 @click.option(
     "--uploads",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="TOKENS",
-    help="Accept recordings from benches with a token of this file (fastenough farm token).",
+    help="Accept uploads with a token of this file (see fastenough farm token).",
 )
 @click.option("--note", default="", metavar="TEXT", help="Text at the top of every page.")
 @store_option
