@@ -24,7 +24,7 @@ LEAST_DISTURBANCES = 10
 """Least number of disturbances for a rate per activation; no method gives one with fewer."""
 _LEAST_PIECES = 8
 """Of time, from which the size of clusters can be estimated at a scale."""
-_LEVEL = 0.1
+_LEVEL = 0.01
 """Significance, at any scale, of dispersion beyond that of runs, from which on the estimate over time counts."""
 
 

@@ -42,9 +42,10 @@ GAP_PERIODS = 10
 """Runs of exceedances separated by fewer periods are one disturbance."""
 
 
-_LONGER = 10.0
+_LONGER = 25.0
 """Share by which one more run may be longer than the longest one, if this is all there is: lengths then may have a
-tail so heavy that the next one is several times as long.  With 5, more of such machines (Pareto 1.2) pass wrongly."""
+tail so heavy that the next one is several times as long.  With 10, twice as many of such machines (Pareto 1.2) pass
+wrongly."""
 
 
 class OrderSource(StrEnum):
@@ -60,9 +61,9 @@ class Disturbances:
     """``surely`` and ``possibly``: exceedances; they differ where the limit lies within a bucket.
 
     ``scale``: of dependence, as :func:`scale_of` has it.  ``size`` and ``size_error``: of clusters, as :mod:`clusters`
-    has it.  ``longest_run``: exceedances of the longest
-    run, as far as it is known, and ``dominance``: its share in the sum of squares of all lengths.  ``long_memory``:
-    whether they depend on each other over times as long as the data.
+    has it.  ``longest_run``: exceedances of the longest run, as far as it is known, and ``dominance``: how much it
+    outweighs the others, as :func:`dominance` has it.  ``long_memory``: whether they depend on each other over times as
+    long as the data.
     ``counts``: exceedances of each interval, empty ones included, of all runs in the order of time, at most, and
     ``sure`` those that surely are; ``run_of``: which run each interval is of; all are left out where nothing was
     exceeded.
@@ -154,9 +155,9 @@ def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
         none_seen = (0, 0, 0, 0, 0, 0, 1.0, 0.0)
         return Disturbances(merged.judged, _time_ns(merged), *none_seen, counted.source, *(nothing,) * 3)
     low, high, run_of, groups, longest = counted.over_time()
-    runs = counted.runs() or RunLengths(possibly, 0.0, float(np.max(low - low.sum() / max(low.size, 1), initial=0.0)))
-    most = max(runs.most, groups, 1)
-    scale = scale_of(low, most)
+    stated = counted.runs() or RunLengths(possibly, 0.0, float(np.max(low - low.sum() / max(low.size, 1), initial=0.0)))
+    runs = stated._replace(most=max(stated.most, groups, 1))
+    scale = scale_of(low, runs.most)
     size = size_of_clusters(possibly, runs, scale, low, high)
     return Disturbances(
         merged.judged,
@@ -164,7 +165,7 @@ def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
         surely,
         possibly,
         groups,
-        most,
+        runs.most,
         longest,
         scale,
         size.mean,
@@ -175,7 +176,7 @@ def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
         run_of,
         size.error,
         dominance(runs, low),
-        has_long_memory(counted.more_often(), most),
+        has_long_memory(counted.more_often(), runs.most),
     )
 
 
@@ -188,8 +189,10 @@ def size_of_clusters(exceeded: int, runs: RunLengths, scale: int, low: IntArray,
 
 
 def dominance(runs: RunLengths, counts: IntArray) -> float:
-    """Share of the longest run in the sum of squares of all lengths, or of the exceedances of each interval."""
-    return min(1.0, runs.longest**2 / (runs.squares or float(counts @ counts)))
+    """Share of the longest run in the sum of squares of all lengths, or of the exceedances of each interval, beyond its
+    share if all were equal: 0 for equal lengths, near 1 if one run is unlike all others."""
+    share = runs.longest**2 / (runs.squares or float(counts @ counts))
+    return max(0.0, min(1.0, share) - 1.0 / runs.most)
 
 
 def limits_above(merged: Merged, limit_ns: float) -> list[int]:

@@ -22,7 +22,7 @@ from fastenough.analysis.bucket_movement import of_buckets
 from fastenough.analysis.clusters import cluster_size, holm
 from fastenough.analysis.cpu_evidence import CpuEvidence
 from fastenough.analysis.dependence import MORE_OFTEN, has_long_memory, scale_of
-from fastenough.analysis.disturbances import Disturbances, OrderSource, grouped_counts
+from fastenough.analysis.disturbances import Disturbances, OrderSource, RunLengths, dominance, grouped_counts
 from fastenough.analysis.merged import Merged
 from fastenough.analysis.resampling import Blocks
 from fastenough.model import Requirement
@@ -130,7 +130,7 @@ def disturbances_of(counts: Counted, which: int, source: OrderSource) -> Disturb
         s,
         np.zeros(s.size, dtype=np.int64),
         size.error,
-        min(1.0, longest**2 / max(1, squares or int(s @ s))),
+        dominance(RunLengths(runs, squares, longest), s) if x else 0.0,
     )
 
 

@@ -72,17 +72,23 @@ def test_a_machine_well_within_what_is_allowed_passes_and_one_far_beyond_fails()
 
 @pytest.mark.parametrize("name", ["independent", "bursts of 20"])
 def test_what_is_independent_passes_with_little_more_than_independent_events_need(name: str) -> None:
-    """At half the allowed rate; with an allowance for the size of independent clusters, 66 % pass."""
+    """At half the allowed rate; with tests of dispersion at 10 % instead of 1 %, 77 % pass."""
     machine, size = STEADY[name]
     counts = made(machine, np.random.default_rng(20), REPETITIONS, 240, 30 * size / 240_000)
-    assert errors(counts, 60 * size / 240_000).passed > 0.7
+    assert errors(counts, 60 * size / 240_000).passed > 0.82
+
+
+def test_looked_at_all_the_time_single_late_activations_pass_as_soon_as_bare_evidence() -> None:
+    """At half the allowed rate, in 42 allowed disturbances; with room for a longer run among equal ones, 67 %."""
+    passed, _, _ = by_looks_of_rates(np.ones((150, 280)), np.random.default_rng(26), 42, range(160, 281, 8), true=0.5)
+    assert passed.any(axis=1).mean() > 0.72
 
 
 def test_a_burst_unlike_the_others_is_no_longest_one() -> None:
     """Lengths with a tail so heavy that the next burst is several times as long; with the longest one alone, 10 %."""
     repetitions, allowed = 400, 60 * 4.5 / 120_000
     counts = made(pareto, np.random.default_rng(21), repetitions, 120, allowed)
-    assert errors(counts, allowed).passed <= 0.065
+    assert errors(counts, allowed).passed <= 0.02
 
 
 @pytest.mark.parametrize("hurst", [0.8, 0.9])
@@ -92,7 +98,7 @@ def test_a_long_memory_is_refused_by_lower_values(hurst: float) -> None:
     rates = remembered(random, REPETITIONS, 240, hurst=hurst)
     assert rates.mean() == pytest.approx(1, rel=0.15)
     passed, failed, refused = by_looks_of_rates(rates, random, 60, [240])
-    assert max(passed.mean(), failed.mean()) <= 0.06 and refused.mean() > 0.4
+    assert max(passed.mean(), failed.mean()) <= 0.03 and refused.mean() > 0.92
 
 
 def test_what_is_independent_is_not_refused_for_a_long_memory() -> None:

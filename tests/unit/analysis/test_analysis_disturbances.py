@@ -14,7 +14,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fastenough.analysis import judge, merge_samples
-from fastenough.analysis.disturbances import GAP_PERIODS, Disturbances, OrderSource, disturbances, grouped_counts
+from fastenough.analysis.disturbances import (
+    GAP_PERIODS,
+    Disturbances,
+    OrderSource,
+    RunLengths,
+    disturbances,
+    dominance,
+    grouped_counts,
+)
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.timeline import IntArray
@@ -110,6 +118,16 @@ def test_exceedances_of_intervals_are_known_to_the_width_of_a_bucket(tmp_path: P
     seen = _seen(_recorded(tmp_path, [row] * 3), limit_ns)
     assert seen.counts.tolist() == [4] * 3
     assert seen.sure.tolist() == [4 - apart] * 3
+
+
+@pytest.mark.parametrize(
+    ("lengths", "outweighs"), [([1] * 15, 0.0), ([20] * 12, 0.0), ([1] * 15 + [100], 10_000 / 10_015 - 1 / 16)]
+)
+def test_the_longest_run_of_equal_ones_outweighs_none(lengths: list[int], outweighs: float) -> None:
+    runs = RunLengths(len(lengths), float(sum(length**2 for length in lengths)), float(max(lengths)))
+    assert dominance(runs, np.array(lengths)) == pytest.approx(outweighs, abs=1e-12)
+    by_intervals = runs._replace(squares=0.0)
+    assert dominance(by_intervals, np.array(lengths)) == pytest.approx(outweighs, abs=1e-12)
 
 
 def test_a_long_memory_is_found_by_a_lower_value(tmp_path: Path) -> None:
