@@ -26,7 +26,7 @@ static uint64_t count_between(const struct series *series, int64_t low_ns, int64
 	low_ns = low_ns < series->total.min ? series->total.min : low_ns;
 	high_ns = high_ns > series->total.max ? series->total.max : high_ns;
 	for (int32_t i = series_index(series, low_ns); i <= series_index(series, high_ns); i++)
-		count += series->totals[i];
+		count += series_stored(series, i);
 	return count;
 }
 

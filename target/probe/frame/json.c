@@ -28,6 +28,14 @@ void json_raw(struct json *json, const char *value, size_t length)
 	json->used += length;
 }
 
+void json_repeat(struct json *json, size_t begin, size_t end)
+{
+	char *copy = json_reserve(json, end - begin);
+
+	memcpy(copy, json->text + begin, end - begin);
+	json->used += end - begin;
+}
+
 static void json_char(struct json *json, char character)
 {
 	*json_reserve(json, 1) = character;
@@ -76,7 +84,7 @@ static size_t length_of(uint64_t value)
 {
 	size_t length = 1;
 
-	for (; value >= 10; value /= 10)
+	for (uint64_t power = 10; length < NUMBER_MOST && value >= power; power *= 10)
 		length++;
 	return length;
 }
@@ -173,6 +181,16 @@ void json_decimal(struct json *json, uint64_t low, uint64_t high)
 	json_char(json, '"');
 }
 
+/* How many of the characters from here on are ASCII that needs no escape. */
+static size_t plain_length(const unsigned char *text)
+{
+	size_t length = 0;
+
+	while (text[length] >= 0x20 && text[length] < 0x80 && text[length] != '"' && text[length] != '\\')
+		length++;
+	return length;
+}
+
 /* Length of the well-formed UTF-8 sequence that begins here, 0 if there is none. */
 static size_t utf8_length(const unsigned char *text)
 {
@@ -187,9 +205,10 @@ static size_t utf8_length(const unsigned char *text)
 	return length;
 }
 
-static size_t json_character(struct json *json, const unsigned char *text)
+/* As many of them as are written at once, which are most. */
+static size_t json_characters(struct json *json, const unsigned char *text)
 {
-	size_t length = utf8_length(text);
+	size_t plain = plain_length(text), length = plain ? plain : utf8_length(text);
 	char escape[8];
 
 	if (length == 0) {
@@ -219,7 +238,7 @@ void json_text(struct json *json, const char *value)
 	json_separate(json);
 	json_char(json, '"');
 	while (*text)
-		text += json_character(json, text);
+		text += json_characters(json, text);
 	json_char(json, '"');
 }
 

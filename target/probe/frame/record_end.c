@@ -14,8 +14,8 @@ static void write_buckets(struct json *json, const struct series *series)
 	json_key(json, "buckets");
 	json_open(json, '[');
 	for (int32_t i = series_index(series, series->total.min); series->total.count && i <= last; i++)
-		if (series->totals[i])
-			json_pair(json, i, (int64_t)series->totals[i]);
+		if (series_stored(series, i))
+			json_pair(json, i, (int64_t)series_stored(series, i));
 	json_close(json, ']');
 }
 

@@ -3,7 +3,7 @@
 #include "record.h"
 #include "source.h"
 
-static void write_buckets(struct json *json, const struct series *series, const struct epoch *epoch, int64_t most)
+static void write_pairs(struct json *json, const struct series *series, const struct epoch *epoch, int64_t most)
 {
 	unsigned k = series_interval_k(series, most);
 	int32_t last = series_index(series, epoch->stats.max);
@@ -11,7 +11,6 @@ static void write_buckets(struct json *json, const struct series *series, const 
 	int32_t wide = series_folded(series, i, k);
 	uint64_t count = 0;
 
-	json_key(json, "buckets");
 	json_open(json, '[');
 	for (; epoch->stats.count && i <= last; i = epoch_next_filled(epoch, i + 1, last)) {
 		if (series_folded(series, i, k) != wide) {
@@ -26,7 +25,19 @@ static void write_buckets(struct json *json, const struct series *series, const 
 	json_close(json, ']');
 }
 
-static void write_epoch(struct json *json, const struct series *series, const struct epoch *epoch, int64_t k)
+/* Where nothing was charged, the text is that of the values, which the line has already. */
+static void write_buckets(struct json *json, struct series *series, const struct epoch *epoch, int64_t most)
+{
+	json_key(json, "buckets");
+	series->text_begin = json->used;
+	if (series_repeats(series, epoch))
+		json_repeat(json, series->values->text_begin, series->values->text_end);
+	else
+		write_pairs(json, series, epoch, most);
+	series->text_end = json->used;
+}
+
+static void write_epoch(struct json *json, struct series *series, const struct epoch *epoch, int64_t k)
 {
 	json_open(json, '{');
 	json_member_int(json, "id", series->id);

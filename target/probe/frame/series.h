@@ -111,7 +111,7 @@ struct series {
 	uint32_t dropped_before; /* events, during a warm-up */
 	int id;
 	struct series_spec spec;
-	uint64_t *totals; /* like epoch.buckets; NULL until something is stored */
+	uint64_t *totals; /* like epoch.buckets; of charges alone where values is set; NULL until something is stored */
 	struct fe_stats total;
 	uint64_t total_lost, total_missed, total_gaps;
 	int64_t total_rises[SERIES_EDGES + 1];
@@ -120,6 +120,7 @@ struct series {
 	struct event untold;  /* the latest maximum that found the recording's events used up; its culprit is this one's own */
 	int64_t told_ns;       /* the greatest maximum recorded */
 	int highest_cpu;       /* where it was measured, of an act that belongs to no single CPU; -1: not known */
+	size_t text_begin, text_end; /* where the line of the interval has its buckets */
 };
 
 struct series *series_new(int id, const struct series_spec *spec, int64_t threshold_ns);
@@ -264,8 +265,10 @@ void series_add_charges(struct series *series, const struct fe_charges *charges)
 void series_flip(struct series *series);
 struct epoch *series_flipped(struct series *series);
 /* Adds the values of an epoch to that of the series that holds only their charges, where there is one: before the epoch is
- * settled, and before the other one is read. */
+ * settled, and before the other one is read.  Where nothing was charged, its buckets stay empty: they are those of the values. */
 void series_complete(struct series *series, const struct epoch *epoch);
+/* Whether an epoch of that series, once completed, has nothing but these values. */
+bool series_repeats(const struct series *series, const struct epoch *epoch);
 /* Add what was read to the totals and empty it for its next turn. */
 void series_settle(struct series *series, struct epoch *epoch);
 /*
@@ -274,6 +277,8 @@ void series_settle(struct series *series, struct epoch *epoch);
  */
 void series_begin_with_flip(struct series *series);
 void series_begin_totals(struct series *series);
+/* How many values of the recording lie in a bucket. */
+uint64_t series_stored(const struct series *series, int32_t index);
 /* The first bucket from index on that holds something, or beyond the last. */
 int32_t epoch_next_filled(const struct epoch *epoch, int32_t index, int32_t last);
 bool series_next_event(struct series *series, struct event *event);

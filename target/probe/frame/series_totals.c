@@ -35,13 +35,42 @@ int32_t epoch_next_filled(const struct epoch *epoch, int32_t index, int32_t last
 	return index;
 }
 
-static void add_buckets(const struct series *series, struct epoch *epoch, const struct epoch *values)
-{
-	int32_t last = series_index(series, values->stats.max);
-	int32_t i = epoch_next_filled(values, series_index(series, values->stats.min), last);
+/* Of an epoch that holds something. */
+#define for_each_filled(INDEX, SERIES, EPOCH)                                                                      \
+	for (int32_t last_ = series_index(SERIES, (EPOCH)->stats.max),                                             \
+		     INDEX = epoch_next_filled(EPOCH, series_index(SERIES, (EPOCH)->stats.min), last_);            \
+	     INDEX <= last_; INDEX = epoch_next_filled(EPOCH, INDEX + 1, last_))
 
-	for (; i <= last; i = epoch_next_filled(values, i + 1, last))
-		epoch->buckets[i] += values->buckets[i];
+static uint64_t *totals_of(struct series *series)
+{
+	if (!series->totals && !series_map_totals(series))
+		abort();
+	return series->totals;
+}
+
+bool series_repeats(const struct series *series, const struct epoch *epoch)
+{
+	return series->values && epoch->stats.count && !epoch->buckets[series_index(series, epoch->stats.min)];
+}
+
+uint64_t series_stored(const struct series *series, int32_t index)
+{
+	uint64_t count = series->totals ? series->totals[index] : 0;
+
+	return series->values && series->values->totals ? count + series->values->totals[index] : count;
+}
+
+/* The values are left out of the totals of charges, and of an epoch without any: few of its pages and lines of the cache
+ * are touched then, where an interval of a thousand values fills hundreds. */
+static void complete_buckets(struct series *series, struct epoch *charged, const struct epoch *values)
+{
+	uint64_t *totals = totals_of(series);
+
+	for_each_filled(i, series, charged)
+		totals[i] += charged->buckets[i];
+	if (values->stats.count)
+		for_each_filled(i, series, values)
+			charged->buckets[i] += values->buckets[i];
 }
 
 void series_complete(struct series *series, const struct epoch *epoch)
@@ -51,8 +80,8 @@ void series_complete(struct series *series, const struct epoch *epoch)
 	if (!series->charged)
 		return;
 	charged = &series->charged->epochs[epoch - series->epochs];
-	if (epoch->stats.count)
-		add_buckets(series, charged, epoch);
+	if (charged->stats.count)
+		complete_buckets(series->charged, charged, epoch);
 	fe_stats_merge(&charged->stats, &epoch->stats);
 	charged->lost += epoch->lost;
 	charged->missed += epoch->missed;
@@ -61,13 +90,14 @@ void series_complete(struct series *series, const struct epoch *epoch)
 		charged->rises[edge] += epoch->rises[edge];
 }
 
+/* Charges are in the totals since their epoch was completed. */
 static void settle_buckets(struct series *series, struct epoch *epoch)
 {
-	int32_t last = series_index(series, epoch->stats.max);
-	int32_t i = epoch_next_filled(epoch, series_index(series, epoch->stats.min), last);
+	uint64_t *totals = totals_of(series);
 
-	for (; i <= last; i = epoch_next_filled(epoch, i + 1, last)) {
-		series->totals[i] += epoch->buckets[i];
+	for_each_filled(i, series, epoch) {
+		if (!series->values)
+			totals[i] += epoch->buckets[i];
 		epoch->buckets[i] = 0;
 	}
 }
@@ -91,11 +121,8 @@ static void settle_order(struct series *series, struct epoch *epoch)
 
 void series_settle(struct series *series, struct epoch *epoch)
 {
-	if (epoch->stats.count) {
-		if (!series->totals && !series_map_totals(series))
-			abort();
+	if (epoch->stats.count && !series_repeats(series, epoch))
 		settle_buckets(series, epoch);
-	}
 	fe_stats_merge(&series->total, &epoch->stats);
 	series->total_lost += epoch->lost;
 	series->total_missed += epoch->missed;
@@ -111,7 +138,7 @@ static void clear_totals(struct series *series)
 {
 	int32_t first = series_index(series, series->total.min), last = series_index(series, series->total.max);
 
-	if (series->total.count)
+	if (series->totals && series->total.count)
 		memset(&series->totals[first], 0, (size_t)(last - first + 1) * sizeof(*series->totals));
 }
 
@@ -147,7 +174,7 @@ static uint64_t rank_of(double share, uint64_t count)
 void series_quantiles(const struct series *series, const double *shares, int64_t *values, int count)
 {
 	int32_t i = series_index(series, series->total.min), high = series_index(series, series->total.max);
-	uint64_t seen = series->totals ? series->totals[i] : 0;
+	uint64_t seen = series_stored(series, i);
 
 	for (int n = 0; n < count; n++) {
 		if (!series->total.count) {
@@ -155,7 +182,7 @@ void series_quantiles(const struct series *series, const double *shares, int64_t
 			continue;
 		}
 		while (seen < rank_of(shares[n], series->total.count) && i < high)
-			seen += series->totals[++i];
+			seen += series_stored(series, ++i);
 		values[n] = bucket_highest(series, i) < series->total.max ? bucket_highest(series, i) : series->total.max;
 	}
 }

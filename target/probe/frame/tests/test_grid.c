@@ -177,14 +177,19 @@ static int64_t random_charges(struct fe_charges *charges)
 	return late_ns;
 }
 
+static bool same_buckets(const struct series *a, const struct series *b)
+{
+	for (int32_t i = series_bucket(a->total.min); i <= series_bucket(a->total.max); i++)
+		if (series_stored(a, i) != series_stored(b, i))
+			return false;
+	return true;
+}
+
 static bool same_totals(const struct series *a, const struct series *b)
 {
-	int32_t low = series_bucket(a->total.min), high = series_bucket(a->total.max);
-
 	return !memcmp(&a->total, &b->total, sizeof(a->total)) && !memcmp(&a->total_over, &b->total_over, sizeof(a->total_over)) &&
 	       !memcmp(a->total_rises, b->total_rises, sizeof(a->total_rises)) && a->total_lost == b->total_lost &&
-	       a->total_gaps == b->total_gaps &&
-	       !memcmp(a->totals + low, b->totals + low, (size_t)(high - low + 1) * sizeof(*a->totals));
+	       a->total_gaps == b->total_gaps && same_buckets(a, b);
 }
 
 static void read_interval(struct series *const *shared, struct series *const *apart)
@@ -258,6 +263,28 @@ static void shared_as_apart(void)
 	check(shared[1]->total_over.runs > 100 && shared[1]->total.count > 2 * shared[0]->total.count);
 }
 
+/* The values of an interval without a charge are counted once, and no memory of the other series is touched for them. */
+static void nothing_charged(void)
+{
+	struct series *shared[] = {limited(), limited()};
+	struct epoch *charged;
+
+	series_share(shared[1], shared[0]);
+	for (int64_t late_ns = -3; late_ns < 300; late_ns += 3)
+		series_add(shared[0], late_ns);
+	series_flip(shared[0]);
+	series_complete(shared[0], series_flipped(shared[0]));
+	charged = series_flipped(shared[1]);
+	check(charged->stats.count == 101 && series_repeats(shared[1], charged) && !series_repeats(shared[0], charged));
+	check(epoch_next_filled(charged, series_bucket(-3), series_bucket(300)) > series_bucket(300));
+	for (int n = 0; n < 2; n++)
+		series_settle(shared[n], series_flipped(shared[n]));
+	check(!shared[1]->totals && series_stored(shared[1], 297) == 1 && series_stored(shared[1], 298) == 0);
+	check(!series_repeats(shared[1], series_flipped(shared[1])));
+	for (int n = 0; n < 2; n++)
+		series_free(shared[n]);
+}
+
 /* 2^32 values in one bucket: as many as are counted there. */
 static void no_room_in_a_bucket(void)
 {
@@ -304,6 +331,7 @@ int main(void)
 	ended_while_late();
 	as_one_by_one();
 	shared_as_apart();
+	nothing_charged();
 	no_room_in_a_bucket();
 	the_longest();
 	return failures != 0;

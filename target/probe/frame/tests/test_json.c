@@ -43,6 +43,23 @@ static void pairs(void)
 	holds("[[-9223372036854775808,9223372036854775807],[0,-1],[9,10],[99,100]]");
 }
 
+/* Of a text that grows meanwhile. */
+static void repetitions(void)
+{
+	size_t begin, end;
+
+	json_open(&json, '{');
+	json_key(&json, "a");
+	begin = json.used;
+	json_pair(&json, 1, 2);
+	end = json.used;
+	json_key(&json, "b");
+	json.room = json.used;
+	json_repeat(&json, begin, end);
+	json_close(&json, '}');
+	holds("{\"a\":[1,2],\"b\":[1,2]}");
+}
+
 static void texts(void)
 {
 	text("plain", "\"plain\"");
@@ -61,6 +78,7 @@ int main(void)
 {
 	texts();
 	pairs();
+	repetitions();
 	json_open(&json, '{');
 	json_member_int(&json, "least", INT64_MIN);
 	json_member_uint(&json, "most", UINT64_MAX);
