@@ -21,7 +21,7 @@
 
 static struct port port;
 
-/* A bench begins: what another left is ended, and it learns whom it talks to. */
+/* Starts a session: ends all commands of the previous bench, and replies with version, process and user. */
 static const char *reset(const char *content, size_t length)
 {
 	const uint32_t numbers[] = { htole32(AGENT_VERSION), htole32((uint32_t)getpid()), htole32((uint32_t)geteuid()) };
@@ -37,8 +37,8 @@ static const char *reset(const char *content, size_t length)
 	return NULL;
 }
 
-/* Returns why the frame is no proper one, or NULL. */
-static const char *obey(const struct frame *frame, char *content)
+/* Returns why the frame is invalid, or NULL. */
+static const char *handle_frame(const struct frame *frame, char *content)
 {
 	if (frame->kind == PING) {
 		port_send(&port, frame->id, PING, content, frame->length);
@@ -58,20 +58,20 @@ static const char *obey(const struct frame *frame, char *content)
 	return NULL;
 }
 
-static void obey_all(void)
+static void handle_frames(void)
 {
-	char content[FRAME_MOST + 1];
+	char content[FRAME_MAX + 1];
 	struct frame frame;
 
 	while (port_next(&port, &frame, content)) {
-		const char *fault = obey(&frame, content);
+		const char *fault = handle_frame(&frame, content);
 
 		if (fault)
 			port_refuse(&port, fault);
 	}
 }
 
-static void look_at_signals(int signals)
+static void read_signals(int signals)
 {
 	struct signalfd_siginfo signal_info;
 
@@ -81,8 +81,8 @@ static void look_at_signals(int signals)
 	commands_reap(&port);
 }
 
-/* What the bench asks, what commands say, who has ended. */
-static void turn(int signals)
+/* Handles frames from the bench, output of commands, and ended commands. */
+static void serve_once(int signals)
 {
 	struct pollfd polled[2 + POLLED] = { { port.in, POLLIN, 0 }, { signals, POLLIN, 0 } };
 
@@ -91,24 +91,24 @@ static void turn(int signals)
 		return;
 	commands_pass_on(&port, polled + 2);
 	if (polled[1].revents)
-		look_at_signals(signals);
+		read_signals(signals);
 	if (polled[0].revents & POLLIN)
 		port_fill(&port);
 	else if (polled[0].revents || port_left_ms(&port) == 0)
 		port.gone = true;
-	obey_all();
+	handle_frames();
 }
 
 static void serve(int in, int out, int signals)
 {
 	port_open(&port, in, out);
 	while (!port.gone)
-		turn(signals);
+		serve_once(signals);
 	commands_end(&port);
 }
 
-/* The file that was copied to the board for this bench goes at once: it is needed no more, it can be started again
- * through /proc/PID/exe, and whatever happens now, nothing is left on a disk. */
+/* Deletes the file that was copied to the board at once: the agent can be started again through /proc/PID/exe, and nothing
+ * remains on a disk, however the agent ends. */
 static void remove_own_file(const char *directory)
 {
 	char path[256];
@@ -119,7 +119,7 @@ static void remove_own_file(const char *directory)
 	rmdir(directory);
 }
 
-/* Servers and tools of administration lie where the PATH of an ordinary user does not look. */
+/* Adds the directories of servers and administration tools, which the PATH of an ordinary user omits. */
 static void widen_path(void)
 {
 	const char *path = getenv("PATH");
@@ -157,7 +157,7 @@ int agent_main(int argc, char **argv, const char *own_name)
 	}
 	commands_own_name = own_name;
 	signal(SIGPIPE, SIG_IGN);
-	signals = own_signals();
+	signals = open_signal_file();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	widen_path();
 	if (chdir("/") < 0)

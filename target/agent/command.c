@@ -44,8 +44,7 @@ static void close_ends(struct command *command)
 	close_end(&command->lifeline);
 }
 
-/* Its place is free. */
-static void forget(struct command *command)
+static void free_command(struct command *command)
 {
 	close_ends(command);
 	command->id = 0;
@@ -59,7 +58,7 @@ static struct command *find(uint32_t id)
 	return NULL;
 }
 
-static struct command *find_or_make(uint32_t id)
+static struct command *find_or_create(uint32_t id)
 {
 	struct command *command = find(id);
 
@@ -74,22 +73,22 @@ static void refuse_start(struct port *port, struct command *command, uint32_t id
 	port_send(port, id, ERRORS, why, strlen(why));
 	port_send_number(port, id, EXITED, CANNOT_START);
 	if (command)
-		forget(command);
+		free_command(command);
 }
 
 const char *command_input(uint32_t id, const char *bytes, size_t length)
 {
-	struct command *command = find_or_make(id);
+	struct command *command = find_or_create(id);
 
 	if (!command)
-		return NULL; /* its START will be refused */
+		return NULL; /* START will be refused */
 	if (command->guard)
 		return "input for a command that has already started";
 	while (length && command->input >= 0) {
 		ssize_t written = write(command->input, bytes, length);
 
 		if (written < 0) {
-			close_end(&command->input); /* its START will be refused */
+			close_end(&command->input); /* START will be refused */
 			break;
 		}
 		bytes += written;
@@ -98,8 +97,8 @@ const char *command_input(uint32_t id, const char *bytes, size_t length)
 	return NULL;
 }
 
-/* In the child: nothing of the other commands' stays open, or their ends would not be seen. */
-_Noreturn static void become_guard(const struct command *command, struct errand *errand, int lifeline)
+/* In the child: closes the pipes of all other commands, which would otherwise stay open after these end. */
+_Noreturn static void become_guard(const struct command *command, struct launch_request *launch_request, int lifeline)
 {
 	for (int i = 0; i < COMMANDS; i++) {
 		struct command other = commands[i];
@@ -109,12 +108,12 @@ _Noreturn static void become_guard(const struct command *command, struct errand 
 		if (other.id)
 			close_ends(&other);
 	}
-	errand->input = command->input;
-	errand->lifeline = lifeline;
-	guard(errand);
+	launch_request->input = command->input;
+	launch_request->lifeline = lifeline;
+	guard(launch_request);
 }
 
-static void launch(struct port *port, struct command *command, struct errand *errand)
+static void launch(struct port *port, struct command *command, struct launch_request *launch_request)
 {
 	int output[2] = { -1, -1 }, errors[2] = { -1, -1 }, lifeline[2] = { -1, -1 };
 
@@ -123,11 +122,11 @@ static void launch(struct port *port, struct command *command, struct errand *er
 		command->output = output[0];
 		command->errors = errors[0];
 		command->lifeline = lifeline[1];
-		errand->output = output[1];
-		errand->errors = errors[1];
+		launch_request->output = output[1];
+		launch_request->errors = errors[1];
 		command->guard = fork();
 		if (command->guard == 0)
-			become_guard(command, errand, lifeline[0]);
+			become_guard(command, launch_request, lifeline[0]);
 	}
 	close_end(&output[1]);
 	close_end(&errors[1]);
@@ -143,22 +142,22 @@ static void launch(struct port *port, struct command *command, struct errand *er
 	port_send_number(port, command->id, STARTED, command->guard);
 }
 
-/* Splits scratch and arguments; returns why they are no proper ones. */
-static const char *parse(char *content, size_t length, struct errand *errand)
+/* Parses scratch directory and arguments; returns why they are invalid, or NULL. */
+static const char *parse(char *content, size_t length, struct launch_request *launch_request)
 {
 	char *at, *end = content + length;
 	int count = 0;
 
 	if (length <= sizeof(uint32_t) || end[-1] != '\0')
 		return "a command is not terminated by a zero byte";
-	errand->limit_ms = number_at(content);
-	errand->scratch = content + sizeof(uint32_t);
-	if (errand->scratch[0] && (!is_scratch(errand->scratch) || strlen(errand->scratch) >= SCRATCH_SIZE))
+	launch_request->limit_ms = number_at(content);
+	launch_request->scratch = content + sizeof(uint32_t);
+	if (launch_request->scratch[0] && (!is_scratch(launch_request->scratch) || strlen(launch_request->scratch) >= SCRATCH_SIZE))
 		return "the scratch directory has an invalid name";
-	for (at = strchr(errand->scratch, '\0') + 1; at < end && count < ARGUMENTS; at += strlen(at) + 1)
-		errand->arguments[count++] = at;
-	errand->arguments[count] = NULL;
-	return count == 0 || errand->arguments[0][0] == '\0' ? "a command has no arguments"
+	for (at = strchr(launch_request->scratch, '\0') + 1; at < end && count < ARGUMENTS; at += strlen(at) + 1)
+		launch_request->arguments[count++] = at;
+	launch_request->arguments[count] = NULL;
+	return count == 0 || launch_request->arguments[0][0] == '\0' ? "a command has no arguments"
 	     : at < end					     ? "a command has too many arguments"
 							     : NULL;
 }
@@ -166,9 +165,9 @@ static const char *parse(char *content, size_t length, struct errand *errand)
 const char *command_start(struct port *port, uint32_t id, char *content, size_t length)
 {
 	char *arguments[ARGUMENTS + 1];
-	struct errand errand = { .arguments = arguments, .own_name = commands_own_name };
-	const char *fault = parse(content, length, &errand);
-	struct command *command = find_or_make(id);
+	struct launch_request launch_request = { .arguments = arguments, .own_name = commands_own_name };
+	const char *fault = parse(content, length, &launch_request);
+	struct command *command = find_or_create(id);
 
 	if (fault)
 		return fault;
@@ -178,15 +177,15 @@ const char *command_start(struct port *port, uint32_t id, char *content, size_t 
 	}
 	if (command->guard)
 		return "the command has already started";
-	strcpy(command->scratch, errand.scratch);
-	launch(port, command, &errand);
+	strcpy(command->scratch, launch_request.scratch);
+	launch(port, command, &launch_request);
 	return NULL;
 }
 
-static void tell(const struct command *command, unsigned char number)
+static void send_to_guard(const struct command *command, unsigned char number)
 {
 	if (command->guard && write(command->lifeline, &number, 1) < 0 && errno != EAGAIN)
-		return; /* it is ending */
+		return; /* the guard is ending */
 }
 
 const char *command_signal(uint32_t id, const char *content, size_t length)
@@ -197,7 +196,7 @@ const char *command_signal(uint32_t id, const char *content, size_t length)
 	if (number < 1 || number > 64)
 		return "no such signal";
 	if (command)
-		tell(command, number);
+		send_to_guard(command, number);
 	return NULL;
 }
 
@@ -206,7 +205,7 @@ void command_kill(uint32_t id)
 	struct command *command = find(id);
 
 	if (command)
-		tell(command, GUARD_KILL);
+		send_to_guard(command, GUARD_KILL);
 }
 
 void commands_watch(struct pollfd polled[POLLED])
@@ -219,8 +218,8 @@ void commands_watch(struct pollfd polled[POLLED])
 	}
 }
 
-/* Whether there may be more. */
-static bool pass_on(struct port *port, uint32_t id, int *end, enum kind kind)
+/* Forwards output of a command; true if there may be more. */
+static bool forward_output(struct port *port, uint32_t id, int *end, enum kind kind)
 {
 	char bytes[CHUNK];
 	ssize_t got = *end < 0 ? 0 : read(*end, bytes, sizeof(bytes));
@@ -236,21 +235,21 @@ void commands_pass_on(struct port *port, const struct pollfd polled[POLLED])
 {
 	for (int i = 0; i < COMMANDS; i++) {
 		if (polled[2 * i].revents)
-			pass_on(port, commands[i].id, &commands[i].output, OUTPUT);
+			forward_output(port, commands[i].id, &commands[i].output, OUTPUT);
 		if (polled[2 * i + 1].revents)
-			pass_on(port, commands[i].id, &commands[i].errors, ERRORS);
+			forward_output(port, commands[i].id, &commands[i].errors, ERRORS);
 	}
 }
 
-/* Its guard has ended: what the tree wrote last is passed on, and the place is free. */
+/* The guard has ended: forwards the last output, reports the exit and frees the command. */
 static void finish(struct port *port, struct command *command, uint32_t status)
 {
-	while (pass_on(port, command->id, &command->output, OUTPUT))
+	while (forward_output(port, command->id, &command->output, OUTPUT))
 		;
-	while (pass_on(port, command->id, &command->errors, ERRORS))
+	while (forward_output(port, command->id, &command->errors, ERRORS))
 		;
 	port_send_number(port, command->id, EXITED, status);
-	forget(command);
+	free_command(command);
 }
 
 static int guards(pid_t pids[COMMANDS])
@@ -263,8 +262,8 @@ static int guards(pid_t pids[COMMANDS])
 	return count;
 }
 
-/* Somebody has killed a guard: its tree is the agent's now, and ends. */
-static void end_strays(struct command *command)
+/* A guard was killed: its process tree now belongs to the agent, which ends it. */
+static void end_orphans(struct command *command)
 {
 	pid_t spared[COMMANDS];
 	int count;
@@ -286,7 +285,7 @@ void commands_reap(struct port *port)
 		for (int i = 0; i < COMMANDS; i++)
 			if (commands[i].id && commands[i].guard == pid) {
 				if (WIFSIGNALED(status))
-					end_strays(&commands[i]);
+					end_orphans(&commands[i]);
 				finish(port, &commands[i], WIFEXITED(status) ? WEXITSTATUS(status)
 									     : 128 + WTERMSIG(status));
 			}
@@ -298,9 +297,9 @@ void commands_end(struct port *port)
 
 	for (int i = 0; i < COMMANDS; i++) {
 		if (commands[i].id && !commands[i].guard)
-			forget(&commands[i]);
+			free_command(&commands[i]);
 		if (commands[i].id)
-			tell(&commands[i], GUARD_KILL);
+			send_to_guard(&commands[i], GUARD_KILL);
 	}
 	while (guards(pids) > 0) {
 		usleep(RETRY_US);

@@ -34,7 +34,7 @@ void port_open(struct port *port, int in, int out)
 	port->out = out;
 	port->gone = false;
 	port->patience_ms = 0;
-	port->heard_ms = now_ms();
+	port->received_ms = now_ms();
 	port->held = 0;
 	if (!port->bytes)
 		port->bytes = malloc(PORT_SIZE);
@@ -50,7 +50,7 @@ int port_left_ms(const struct port *port)
 
 	if (port->patience_ms == 0)
 		return -1;
-	left = port->heard_ms + port->patience_ms - now_ms();
+	left = port->received_ms + port->patience_ms - now_ms();
 	return left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
 }
 
@@ -60,7 +60,7 @@ void port_fill(struct port *port)
 
 	if (got > 0) {
 		port->held += got;
-		port->heard_ms = now_ms();
+		port->received_ms = now_ms();
 	} else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
 		port->gone = true;
 	}
@@ -70,12 +70,12 @@ static const char *fault(const struct frame *frame)
 {
 	if (frame->kind >= KINDS || (frame->kind >= STARTED && frame->kind <= EXITED) || frame->kind == REFUSED)
 		return "unknown kind of frame";
-	if (frame->length > FRAME_MOST)
+	if (frame->length > FRAME_MAX)
 		return "frame too long";
 	return NULL;
 }
 
-bool port_next(struct port *port, struct frame *frame, char content[FRAME_MOST + 1])
+bool port_next(struct port *port, struct frame *frame, char content[FRAME_MAX + 1])
 {
 	size_t whole;
 
@@ -96,7 +96,7 @@ bool port_next(struct port *port, struct frame *frame, char content[FRAME_MOST +
 	return true;
 }
 
-/* Waits until more can be sent: as long as the bench is given to say something. */
+/* Waits until more can be sent, at most as long as the bench may be silent. */
 static bool may_send(const struct port *port)
 {
 	struct pollfd polled = { port->out, POLLOUT, 0 };

@@ -20,7 +20,7 @@
 #include "tree.h"
 
 #define GRACE_MS 2000
-#define PATIENCE_MS 30000 /* for what is killed and stays in the kernel, or may not be killed by this user */
+#define PATIENCE_MS 30000 /* for killed processes that stay in the kernel, or that this user may not kill */
 #define RETRY_US 20000
 #define CANNOT_START 126
 #define NO_COMMAND 127
@@ -28,12 +28,12 @@
 struct tree {
 	pid_t command;
 	int status;        /* of the command; -1 while it runs */
-	int64_t limit_ms;  /* when to ask it to end; -1: never */
-	int64_t kill_ms;   /* when to stop asking; -1: not asked yet */
+	int64_t limit_ms;  /* when to send SIGTERM; -1: never */
+	int64_t kill_ms;   /* when to kill after that; -1: SIGTERM was not sent */
 	bool over;
 };
 
-_Noreturn static void become(const struct errand *errand)
+_Noreturn static void exec_command(const struct launch_request *launch_request)
 {
 	sigset_t none;
 
@@ -41,20 +41,20 @@ _Noreturn static void become(const struct errand *errand)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
-	lseek(errand->input, 0, SEEK_SET);
-	dup2(errand->input, STDIN_FILENO);
-	dup2(errand->output, STDOUT_FILENO);
-	dup2(errand->errors, STDERR_FILENO);
-	if (errand->own_name && strcmp(errand->arguments[0], errand->own_name) == 0)
-		execv("/proc/self/exe", errand->arguments);
+	lseek(launch_request->input, 0, SEEK_SET);
+	dup2(launch_request->input, STDIN_FILENO);
+	dup2(launch_request->output, STDOUT_FILENO);
+	dup2(launch_request->errors, STDERR_FILENO);
+	if (launch_request->own_name && strcmp(launch_request->arguments[0], launch_request->own_name) == 0)
+		execv("/proc/self/exe", launch_request->arguments);
 	else
-		execvp(errand->arguments[0], errand->arguments);
-	dprintf(STDERR_FILENO, "%s: %s\n", errand->arguments[0], strerror(errno));
+		execvp(launch_request->arguments[0], launch_request->arguments);
+	dprintf(STDERR_FILENO, "%s: %s\n", launch_request->arguments[0], strerror(errno));
 	_exit(NO_COMMAND);
 }
 
-/* Loads and probes start as ordinary tasks, whatever the agent runs as; a probe raises itself. */
-static void become_ordinary(void)
+/* Loads and probes start as ordinary tasks, whatever the agent's scheduling; a probe sets its own. */
+static void reset_scheduling(void)
 {
 	sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 });
 	if (getpriority(PRIO_PROCESS, 0) < 0)
@@ -72,7 +72,7 @@ static void reap(struct tree *tree)
 	tree->over = tree->over || tree->status >= 0;
 }
 
-static void ask_to_end(struct tree *tree)
+static void terminate(struct tree *tree)
 {
 	if (tree->kill_ms >= 0)
 		return;
@@ -80,8 +80,8 @@ static void ask_to_end(struct tree *tree)
 	tree->kill_ms = now_ms() + GRACE_MS;
 }
 
-/* What the agent says; the end of the lifeline is its end. */
-static void obey(struct tree *tree, struct pollfd *lifeline)
+/* Handles requests of the agent; the end of the lifeline is the end of the agent. */
+static void read_lifeline(struct tree *tree, struct pollfd *lifeline)
 {
 	unsigned char numbers[64];
 	ssize_t got = read(lifeline->fd, numbers, sizeof(numbers));
@@ -94,7 +94,7 @@ static void obey(struct tree *tree, struct pollfd *lifeline)
 	}
 	if (got == 0) {
 		lifeline->fd = -1;
-		ask_to_end(tree);
+		terminate(tree);
 	}
 }
 
@@ -113,17 +113,17 @@ static void watch(struct tree *tree, int lifeline, int signals)
 	while (!tree->over) {
 		if (poll(polled, 2, left_ms(tree)) == 0 && left_ms(tree) == 0) {
 			tree->over = tree->kill_ms >= 0;
-			ask_to_end(tree);
+			terminate(tree);
 		}
 		if (polled[1].revents && read(signals, &signal_info, sizeof(signal_info)) > 0 && signal_info.ssi_signo != SIGCHLD)
-			ask_to_end(tree);
+			terminate(tree);
 		reap(tree);
 		if (polled[0].revents && !tree->over)
-			obey(tree, &polled[0]);
+			read_lifeline(tree, &polled[0]);
 	}
 }
 
-/* Kills until no child is left; a process in the middle of forking is caught in the next round. */
+/* Kills until no child is left; a process that forks meanwhile is killed in the next round. */
 static void end_rest(struct tree *tree)
 {
 	int64_t deadline = now_ms() + PATIENCE_MS;
@@ -136,8 +136,8 @@ static void end_rest(struct tree *tree)
 	}
 }
 
-/* The bench's stream is the agent's: held by a guard too, it would not end with the agent. */
-static void let_go_of_stream(void)
+/* Only the agent may have the bench's stream open: otherwise it would not end with the agent. */
+static void release_stream(void)
 {
 	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -145,7 +145,7 @@ static void let_go_of_stream(void)
 		dup2(nowhere, stream);
 }
 
-int own_signals(void)
+int open_signal_file(void)
 {
 	sigset_t signals;
 
@@ -158,29 +158,29 @@ int own_signals(void)
 	return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-void guard(const struct errand *errand)
+void guard(const struct launch_request *launch_request)
 {
-	struct tree tree = { .status = -1, .limit_ms = errand->limit_ms ? now_ms() + errand->limit_ms : -1, .kill_ms = -1 };
-	int signals = own_signals();
+	struct tree tree = { .status = -1, .limit_ms = launch_request->limit_ms ? now_ms() + launch_request->limit_ms : -1, .kill_ms = -1 };
+	int signals = open_signal_file();
 
 	setsid();
-	let_go_of_stream();
+	release_stream();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	become_ordinary();
-	if (errand->scratch[0] && make_scratch(errand->scratch)) {
-		dprintf(errand->errors, "%s: %s\n", errand->scratch, strerror(errno));
+	reset_scheduling();
+	if (launch_request->scratch[0] && make_scratch(launch_request->scratch)) {
+		dprintf(launch_request->errors, "%s: %s\n", launch_request->scratch, strerror(errno));
 		_exit(CANNOT_START);
 	}
 	tree.command = fork();
 	if (tree.command == 0)
-		become(errand);
-	close(errand->input);
-	close(errand->output);
-	close(errand->errors);
+		exec_command(launch_request);
+	close(launch_request->input);
+	close(launch_request->output);
+	close(launch_request->errors);
 	if (tree.command > 0)
-		watch(&tree, errand->lifeline, signals);
+		watch(&tree, launch_request->lifeline, signals);
 	end_rest(&tree);
-	if (errand->scratch[0])
-		remove_scratch(errand->scratch);
+	if (launch_request->scratch[0])
+		remove_scratch(launch_request->scratch);
 	_exit(tree.command < 0 ? CANNOT_START : tree.status >= 0 ? tree.status : 128 + SIGKILL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The agent alone, for the guest of the virtual bench; on other boards it is in the probe's file. */
+/* The agent as a program of its own, for guests of the virtual bench; on other boards it is part of the probe. */
 #include <stddef.h>
 
 #include "agent.h"

@@ -31,8 +31,8 @@ bool is_scratch(const char *path)
 	       strspn(name + 1 + strlen(PREFIX), "0123456789abcdef") == DIGITS && !strstr(path, "/../");
 }
 
-/* The directory itself, never what a link points to; -1 where there is none or another process holds it. */
-static int hold(const char *path)
+/* Opens and locks a directory, without following links; -1 if it does not exist or is locked by another process. */
+static int lock_directory(const char *path)
 {
 	int file = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -45,10 +45,10 @@ static int hold(const char *path)
 
 int make_scratch(const char *path)
 {
-	return mkdir(path, 0700) || hold(path) < 0 ? -1 : 0;
+	return mkdir(path, 0700) || lock_directory(path) < 0 ? -1 : 0;
 }
 
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
+static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *place)
 {
 	(void)status, (void)kind, (void)place;
 	remove(path);
@@ -57,13 +57,13 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
 
 void remove_scratch(const char *path)
 {
-	nftw(path, remove_one, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	nftw(path, remove_entry, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
 static void sweep(const char *path)
 {
 	struct stat status;
-	int file = hold(path);
+	int file = lock_directory(path);
 
 	if (file < 0)
 		return;
@@ -78,15 +78,15 @@ void sweep_scratch(void)
 
 	for (size_t i = 0; i < sizeof(parents) / sizeof(*parents); i++) {
 		char pattern[64];
-		glob_t found;
+		glob_t paths;
 
 		snprintf(pattern, sizeof(pattern), "%s/" PREFIX "*", parents[i]);
-		if (glob(pattern, GLOB_NOSORT, NULL, &found))
+		if (glob(pattern, GLOB_NOSORT, NULL, &paths))
 			continue;
-		for (size_t each = 0; each < found.gl_pathc; each++)
-			if (is_scratch(found.gl_pathv[each]))
-				sweep(found.gl_pathv[each]);
-		globfree(&found);
+		for (size_t j = 0; j < paths.gl_pathc; j++)
+			if (is_scratch(paths.gl_pathv[j]))
+				sweep(paths.gl_pathv[j]);
+		globfree(&paths);
 	}
 }
 
@@ -115,7 +115,7 @@ static pid_t parent_of(const char *pid)
 	return end && strlen(end) > 4 && end[2] != 'Z' ? atoi(end + 4) : 0;
 }
 
-/* Every process that lives, in memory that the caller frees. */
+/* All live processes, in memory that the caller frees. */
 static struct process *processes(size_t *count)
 {
 	struct process *all = NULL;
@@ -151,7 +151,7 @@ static bool is_among(pid_t pid, const pid_t *pids, int count)
 	return false;
 }
 
-/* Marks what is below this process, generation by generation. */
+/* Marks all descendants of this process, generation by generation. */
 static void mark_below(struct process *all, size_t count, const pid_t *spared, int spared_count)
 {
 	bool grown = true;
@@ -175,12 +175,12 @@ static void mark_below(struct process *all, size_t count, const pid_t *spared, i
 
 int kill_below(const pid_t *spared, int count)
 {
-	size_t found;
-	struct process *all = processes(&found);
+	size_t process_count;
+	struct process *all = processes(&process_count);
 	int killed = 0;
 
-	mark_below(all, found, spared, count);
-	for (size_t i = 0; i < found; i++)
+	mark_below(all, process_count, spared, count);
+	for (size_t i = 0; i < process_count; i++)
 		if (all[i].below && !all[i].spared && kill(all[i].pid, SIGKILL) == 0)
 			killed++;
 	free(all);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the programs counted since the last time.
+ * Collects the counts of the kernel programs for each interval.
  *
- * They count in one of two epochs.  The other one is made current; once none of them runs any more that began before, what
- * the old one holds is whole: it is read and emptied.  Nothing is lost or counted twice.
+ * The programs count in one of two epochs.  The monitor makes the other epoch current, waits until all programs that
+ * started before have ended, then reads and clears the old epoch.  Nothing is lost or counted twice.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "inside.h"
+#include "state.h"
 #include "monitor.skel.h"
 
 static const char *const counter_texts[MONITOR_COUNTERS] = {
@@ -22,7 +22,7 @@ static const char *const counter_texts[MONITOR_COUNTERS] = {
 	[MONITOR_SUPPRESSED] = "monitor_suppressed",
 	[MONITOR_NO_SLEEP] = "monitor_no_sleep",
 	[MONITOR_NO_RETURN] = "monitor_no_return",
-	[MONITOR_UNKEPT] = "monitor_unkept",
+	[MONITOR_LOST_SAMPLES] = "monitor_unkept",
 };
 
 static void read_counters(struct monitor *monitor)
@@ -34,7 +34,7 @@ static void read_counters(struct monitor *monitor)
 	monitor->now[MONITOR_DROPPED] = __atomic_load_n(&programs->bss->dropped, __ATOMIC_RELAXED);
 	monitor->now[MONITOR_NO_SLEEP] = __atomic_load_n(&programs->bss->no_sleep, __ATOMIC_RELAXED);
 	monitor->now[MONITOR_NO_RETURN] = __atomic_load_n(&programs->bss->no_return, __ATOMIC_RELAXED);
-	monitor->now[MONITOR_UNKEPT] = __atomic_load_n(&programs->bss->unkept, __ATOMIC_RELAXED);
+	monitor->now[MONITOR_LOST_SAMPLES] = __atomic_load_n(&programs->bss->lost_samples, __ATOMIC_RELAXED);
 	monitor->now[MONITOR_SUPPRESSED] = __atomic_load_n(&programs->bss->unseen, __ATOMIC_RELAXED) + programs_suppressed(monitor);
 }
 
@@ -61,7 +61,7 @@ void monitor_begin_totals(struct run *run)
 	memcpy(monitor->at_begin, monitor->now, sizeof(monitor->now));
 }
 
-/* From here on the programs count. */
+/* Starts the counting of the programs. */
 void monitor_begin(struct run *run)
 {
 	struct monitor *monitor = monitor_of(run);
@@ -72,8 +72,8 @@ void monitor_begin(struct run *run)
 	__atomic_store_n(&monitor->programs->bss->counting, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Until every program has ended that runs now.  Where CPUs are to be left alone (nohz_full), the first way is refused; to
- * change a map of maps waits for the same. */
+/* Waits until all programs that run now have ended.  With nohz_full the kernel refuses membarrier(); an update of a map of
+ * maps waits for the same. */
 static bool await_programs(struct monitor *monitor)
 {
 	const struct monitor_bpf *programs = monitor->programs;
@@ -86,7 +86,7 @@ static bool await_programs(struct monitor *monitor)
 	return !bpf_map_update_elem(bpf_map__fd(programs->maps.waiting), &key, &inner, BPF_ANY);
 }
 
-/* What is found from here on is in no interval: the last one ends now, and not when the last program has ended. */
+/* Stops the counting.  The last interval ends now, not when the last program has ended. */
 void monitor_stop(struct run *run)
 {
 	struct monitor *monitor = monitor_of(run);
@@ -118,8 +118,8 @@ static void empty(struct bank *bank, const struct series *series)
 	memset(bank, 0, offsetof(struct bank, buckets));
 }
 
-/* A maximum whose finding was lost is reported nevertheless. */
-static void tell_maximum(struct run *run, struct series *series, const struct bank *bank, struct instant end)
+/* Reports a maximum whose finding was lost. */
+static void report_maximum(struct run *run, struct series *series, const struct bank *bank, struct instant end)
 {
 	if (bank->stats.count && bank->stats.max > series->told_ns)
 		record_found(run, series, &(struct event){.mono_ns = end.mono_ns, .value = bank->stats.max, .maximum = true});
@@ -128,24 +128,24 @@ static void tell_maximum(struct run *run, struct series *series, const struct ba
 static void read_bank(struct monitor *monitor, unsigned epoch, unsigned cpu, unsigned station, struct instant end)
 {
 	size_t index = ((epoch & 1) * monitor->cpus + cpu) * STATIONS + station;
-	struct bank *bank = (struct bank *)(monitor->banks + index * BANK_BYTES(monitor->wanted.k));
+	struct bank *bank = (struct bank *)(monitor->banks + index * BANK_BYTES(monitor->filter.k));
 	struct series *series = *monitor_series(monitor, cpu, station);
 
 	if (!series || !(bank->stats.count | bank->lost))
 		return;
 	if (!fill(series, bank))
 		run_fail(monitor->run, "series %s: its values are too many, or impossible", series->spec.name);
-	tell_maximum(monitor->run, series, bank, end);
+	report_maximum(monitor->run, series, bank, end);
 	empty(bank, series);
 }
 
-static void take_findings(struct monitor *monitor)
+static void read_findings(struct monitor *monitor)
 {
-	uint64_t untold = __atomic_load_n(&monitor->programs->bss->untold, __ATOMIC_RELAXED);
+	uint64_t lost_findings = __atomic_load_n(&monitor->programs->bss->lost_findings, __ATOMIC_RELAXED);
 
 	ring_buffer__consume(monitor->findings);
-	monitor->run->events_dropped += untold - monitor->untold;
-	monitor->untold = untold;
+	monitor->run->events_dropped += lost_findings - monitor->lost_findings;
+	monitor->lost_findings = lost_findings;
 }
 
 void monitor_look(struct run *run)
@@ -153,13 +153,13 @@ void monitor_look(struct run *run)
 	struct monitor *monitor = monitor_of(run);
 
 	monitor->epoch = monitor->programs->bss->epoch;
-	for (int i = 0; i < monitor->later_count; i++)
-		finding_record(monitor, &monitor->later[i]);
-	monitor->later_count = 0;
-	take_findings(monitor);
+	for (int i = 0; i < monitor->deferred_count; i++)
+		finding_record(monitor, &monitor->deferred[i]);
+	monitor->deferred_count = 0;
+	read_findings(monitor);
 }
 
-struct instant monitor_part(struct run *run)
+struct instant monitor_switch(struct run *run)
 {
 	struct monitor *monitor = monitor_of(run);
 	unsigned epoch = monitor->programs->bss->epoch;
@@ -171,7 +171,7 @@ struct instant monitor_part(struct run *run)
 	end = monitor->stopped.mono_ns ? monitor->stopped : instant_now();
 	if (!await_programs(monitor))
 		run_fail(run, "the kernel does not report when an interval's counts are complete: %s", strerror(errno));
-	take_findings(monitor);
+	read_findings(monitor);
 	read_counters(monitor);
 	for (unsigned cpu = 0; cpu < monitor->cpus; cpu++)
 		for (unsigned station = 0; station < STATIONS; station++)

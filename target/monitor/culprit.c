@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who is to blame for a late wake-up, as a flat object of the recording. */
+/* The cause of a late wake-up, as a flat JSON object of the recording. */
 #include <stdio.h>
 #include <string.h>
 
-#include "inside.h"
+#include "state.h"
 
 #define USER_PRIORITY_LEAST 99 /* of the kernel's numbers, for real-time priorities 1 to 99: 98 to 0 */
 
@@ -23,7 +23,7 @@ static void json_task(struct json *json, const char *prefix, const struct contex
 	json_member_int(json, key, task->prio >= 0 && task->prio < USER_PRIORITY_LEAST ? USER_PRIORITY_LEAST - task->prio : 0);
 }
 
-/* Of those who had the CPU while the task waited, the one who had it longest: the stretch of each ends where the next begins. */
+/* The task that had the CPU longest while the woken task waited.  The time of each holder begins where the previous ends. */
 static const struct holder *longest_holder(const struct finding *finding, uint64_t *longest_ns)
 {
 	const struct wakeup *wakeup = &finding->wakeup;
@@ -48,8 +48,8 @@ static const struct holder *longest_holder(const struct finding *finding, uint64
 	}
 }
 
-/* Who had the CPU last, unless somebody had it longer before: of that one, no stack is known. */
-static const struct context *held_by(const struct finding *finding)
+/* The last task on the CPU, or an earlier one that had it longer; the stack of an earlier one is unknown. */
+static const struct context *last_holder(const struct finding *finding)
 {
 	static struct context other;
 	uint64_t ns;
@@ -62,9 +62,9 @@ static const struct context *held_by(const struct finding *finding)
 	return &other;
 }
 
-/* The part of the wake-up that took longest says whom it waited for: who had the CPU when the interrupt came late, who had
- * it until the task ran, or who took it before the task was back in user space; nobody where it kept it. */
-static const struct context *blamed(const struct finding *finding)
+/* The blamed task, by the longest part of the wake-up: the one on the CPU when the interrupt was late, the one that had the
+ * CPU until the task ran, or the one that preempted the task before its return to user space (none if it kept the CPU). */
+static const struct context *blamed_task(const struct finding *finding)
 {
 	const struct wakeup *wakeup = &finding->wakeup;
 	uint64_t late_ns = wakeup->expiry_ns ? wakeup->interrupt_ns - wakeup->expiry_ns : 0;
@@ -73,16 +73,16 @@ static const struct context *blamed(const struct finding *finding)
 
 	if (kept_ns > waited_ns && kept_ns > late_ns)
 		return &finding->after;
-	return late_ns > waited_ns && finding->interrupted.pid >= 0 ? &finding->interrupted : held_by(finding);
+	return late_ns > waited_ns && finding->interrupted.pid >= 0 ? &finding->interrupted : last_holder(finding);
 }
 
-/* What the monitor itself is called through stands on top. */
-static bool is_ours(const char *name)
+/* Functions through which the monitor is called; they are on top of the stack. */
+static bool is_monitor_function(const char *name)
 {
-	static const char *const ours[] = {"bpf_", "__bpf_", "__traceiter_", "perf_trace_"};
+	static const char *const prefixes[] = {"bpf_", "__bpf_", "__traceiter_", "perf_trace_"};
 
-	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
-		if (!strncmp(name, ours[i], strlen(ours[i])))
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
 			return true;
 	return false;
 }
@@ -95,7 +95,7 @@ static void json_stack(struct json *json, const struct context *task)
 	for (int i = 0; i < task->stack_bytes / (int)sizeof(*task->stack) && i < STACK_DEPTH; i++) {
 		const char *name = symbol_of(task->stack[i]);
 
-		if (name && !(!used && is_ours(name)) && used < sizeof(text))
+		if (name && !(!used && is_monitor_function(name)) && used < sizeof(text))
 			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", used ? " < " : "", name);
 	}
 	if (used)
@@ -110,7 +110,7 @@ static uint64_t overlap_ns(const struct interruption *interruption, uint64_t fro
 	return end_ns > begin_ns ? end_ns - begin_ns : 0;
 }
 
-/* Interruptions of a kind between the first instant of the wake-up and its last: all their time, and the longest's number. */
+/* Total time of the interruptions of a kind between first and last instant of the wake-up, and the number of the longest. */
 static uint64_t interrupted_ns(const struct finding *finding, enum interruption_kind kind, unsigned *number)
 {
 	const struct wakeup *wakeup = &finding->wakeup;
@@ -161,9 +161,9 @@ static void json_stations(struct json *json, const struct finding *finding)
 	}
 }
 
-/* What was taken from all CPUs since the interval began: nobody tells when it was, so that it is not known to be of this
+/* SMIs and steal time of all CPUs since the interval began.  Their instants are unknown, so they may not belong to this
  * wake-up. */
-static void json_taken(struct json *json, struct run *run)
+static void json_taken_time(struct json *json, struct run *run)
 {
 	struct counters now = {0}, since;
 
@@ -179,7 +179,7 @@ static void json_taken(struct json *json, struct run *run)
 const char *culprit_of(struct run *run, const struct finding *finding)
 {
 	static struct json json;
-	const struct context *by = blamed(finding);
+	const struct context *by = blamed_task(finding);
 
 	json_clear(&json);
 	json_open(&json, '{');
@@ -192,7 +192,7 @@ const char *culprit_of(struct run *run, const struct finding *finding)
 		json_member_int(&json, "frequency_khz", finding->frequency_khz);
 	if (finding->idle_state)
 		json_member_text(&json, "idle_state", name_of_idle_state(finding->cpu, (int)finding->idle_state - 1));
-	json_taken(&json, run);
+	json_taken_time(&json, run);
 	json_stack(&json, by);
 	if (finding->wakeup.expiry_ns)
 		json_member_uint(&json, "expiry_mono_ns", finding->wakeup.expiry_ns);

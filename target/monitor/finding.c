@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The entries of the programs' rings: findings become events of their stations' series, samples go into a file. */
-#include "inside.h"
+/* The entries of the programs' ring buffers: findings become events of their stations' series, samples go to a file. */
+#include "state.h"
 
 static void record_station(struct monitor *monitor, const struct finding *finding, unsigned station, const char *culprit)
 {
@@ -19,12 +19,12 @@ static void record_station(struct monitor *monitor, const struct finding *findin
 		run_finish(monitor->run);
 }
 
-void finding_take(struct monitor *monitor, const struct finding *finding)
+void finding_receive(struct monitor *monitor, const struct finding *finding)
 {
 	if ((int)(finding->epoch - monitor->epoch) <= 0)
 		finding_record(monitor, finding);
-	else if (monitor->later_count < LATER)
-		monitor->later[monitor->later_count++] = *finding;
+	else if (monitor->deferred_count < MAX_DEFERRED)
+		monitor->deferred[monitor->deferred_count++] = *finding;
 	else
 		monitor->run->events_dropped++;
 }
@@ -49,7 +49,7 @@ void samples_begin(struct monitor *monitor, const char *path)
 			monitor->samples[i] = run_add_samples(monitor->run, monitor->series[i]);
 }
 
-int sample_take(void *context, void *content, size_t size)
+int sample_receive(void *context, void *content, size_t size)
 {
 	const struct monitor *monitor = context;
 	const struct timer_sample *sample = content;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * monitor: where in the kernel the time goes, between what is to wake a task and its return to user space.
+ * monitor: time at each station in the kernel, from the event that wakes a task to its return to user space.
  *
- * It measures nothing itself: programs in the kernel do, for the selected tasks, and it reads their counts.
+ * BPF programs in the kernel measure the selected tasks; the monitor reads their counts.
  */
 #include <linux/magic.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "inside.h"
+#include "state.h"
 #include "registry.h"
 
 #define LOOK_NS (100 * NS_PER_MS)
@@ -54,7 +54,7 @@ static bool capable(unsigned long long capabilities, int which)
 	return capabilities >> which & 1;
 }
 
-/* Those that it needs until the end, to read the maps of its programs; refuses to go on without them. */
+/* The capabilities that it needs until the end, to read the maps of its programs; bad input without them. */
 static uint64_t check_rights(void)
 {
 	unsigned long long capabilities = 0;
@@ -71,26 +71,26 @@ static uint64_t check_rights(void)
 	return capable(capabilities, BPF) ? 1ULL << BPF | 1ULL << PERFMON : 1ULL << ADMIN; /* before Linux 5.8 there is no other */
 }
 
-static bool of_version_2(const char *path)
+static bool is_version_2(const char *path)
 {
 	struct statfs system;
 
 	return !statfs(path, &system) && system.f_type == CGROUP2_SUPER_MAGIC;
 }
 
-/* Where the groups of version 2 are: only of them a task is in one, and no more. */
+/* The mount point of the control groups of version 2, of which a task is in exactly one. */
 static const char *cgroup_root(void)
 {
 	static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
 
 	for (size_t i = 0; i < sizeof(roots) / sizeof(*roots); i++)
-		if (of_version_2(roots[i]))
+		if (is_version_2(roots[i]))
 			return roots[i];
 	bad_input("--cgroup: this machine has no control groups of version 2 at %s", roots[0]);
 }
 
-/* A folder there, or what /proc/PID/cgroup says behind 0::.  The kernel's number of a group is that of its folder. */
-static void choose_cgroup(struct wanted *wanted, const char *path)
+/* Selects a group by its folder, or by the path in /proc/PID/cgroup after 0::.  Its ID is the inode of its folder. */
+static void choose_cgroup(struct filter *filter, const char *path)
 {
 	const char *root = cgroup_root(), *below = strncmp(path, root, strlen(root)) ? path : path + strlen(root);
 	char whole[512];
@@ -99,32 +99,32 @@ static void choose_cgroup(struct wanted *wanted, const char *path)
 	snprintf(whole, sizeof(whole), "%s/%s", root, below);
 	if (stat(whole, &folder) || !S_ISDIR(folder.st_mode))
 		bad_input("no such control group: %s; name a folder of %s", path, root);
-	wanted->cgroup = folder.st_ino;
+	filter->cgroup = folder.st_ino;
 	for (const char *letter = below; *letter; letter++)
-		wanted->cgroup_level += *letter != '/' && (letter == below || letter[-1] == '/');
+		filter->cgroup_level += *letter != '/' && (letter == below || letter[-1] == '/');
 }
 
-static struct wanted choose_tasks(const struct settings *settings)
+static struct filter choose_tasks(const struct settings *settings)
 {
-	struct wanted wanted = {
+	struct filter filter = {
 		.policies = policy_bits[chosen.policy],
 		.prio_most = chosen.priority ? 99 - (int)chosen.priority : INT32_MAX,
 		.pid = (int)chosen.pid,
 		.k = (fe_u32)chosen.k,
 		.buckets = FE_HIST_BUCKETS(BANK_BITS, chosen.k),
 		.threshold_ns = (fe_u64)settings->threshold_ns,
-		.keep = chosen.samples != NULL,
+		.store_samples = chosen.samples != NULL,
 	};
 
 	if (chosen.comm && strlen(chosen.comm) >= COMM_SIZE)
 		bad_input("--comm: the kernel stores only the first %d characters of a name; omit the rest", COMM_SIZE - 1);
 	if (chosen.comm) {
-		wanted.comm_size = (fe_u32)strlen(chosen.comm);
-		memcpy(wanted.comm, chosen.comm, wanted.comm_size);
+		filter.comm_size = (fe_u32)strlen(chosen.comm);
+		memcpy(filter.comm, chosen.comm, filter.comm_size);
 	}
 	if (chosen.cgroup)
-		choose_cgroup(&wanted, chosen.cgroup);
-	return wanted;
+		choose_cgroup(&filter, chosen.cgroup);
+	return filter;
 }
 
 static void add_parameters(struct run *run)
@@ -157,7 +157,7 @@ static void add_stations(struct monitor *monitor, int cpu)
 		if (is_noise(stations[i].name) && !monitor->noise)
 			continue;
 		*monitor_series(monitor, (unsigned)cpu, i) = run_add_series(monitor->run, &(struct series_spec){
-			.name = stations[i].name, .from = stations[i].from, .to = stations[i].to, .cpu = cpu, .k = monitor->wanted.k,
+			.name = stations[i].name, .from = stations[i].from, .to = stations[i].to, .cpu = cpu, .k = monitor->filter.k,
 			.role = SERIES_DIAGNOSTIC, .labels = {{"station", stations[i].name}}});
 	}
 }
@@ -169,7 +169,7 @@ static void add_series(struct monitor *monitor)
 	for (int i = 0; i < cpus->count; i++)
 		if ((unsigned)cpus->cpu[i] >= monitor->cpus)
 			monitor->cpus = (unsigned)cpus->cpu[i] + 1;
-	monitor->wanted.cpus = monitor->cpus;
+	monitor->filter.cpus = monitor->cpus;
 	monitor->series = run_allocate(monitor->run, monitor->cpus * STATIONS * sizeof(*monitor->series));
 	for (int i = 0; i < cpus->count; i++)
 		add_stations(monitor, cpus->cpu[i]);
@@ -183,13 +183,13 @@ static const struct source monitor_source = {
 	.begin = monitor_begin,
 	.look = monitor_look,
 	.stop = monitor_stop,
-	.part = monitor_part,
+	.part = monitor_switch,
 	.interval_counters = monitor_interval_counters,
 	.total_counters = monitor_total_counters,
 	.begin_totals = monitor_begin_totals,
 };
 
-/* The kernel's programs see the process IDs of the machine's own PID namespace; another one has IDs of its own. */
+/* True if process IDs here are those that BPF programs see: the initial PID namespace. */
 static bool knows_pids(struct run *run)
 {
 	struct stat namespace;
@@ -209,7 +209,7 @@ static void monitor_setup(struct run *run)
 	monitor->source.keeps = check_rights();
 	monitor->run = run;
 	monitor->noise = chosen.noise;
-	monitor->wanted = choose_tasks(run_settings(run));
+	monitor->filter = choose_tasks(run_settings(run));
 	add_parameters(run);
 	add_series(monitor);
 	if (chosen.samples)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How people call what the kernel counts. */
+/* Names of interrupts, soft-IRQs, policies and idle states. */
 #include <stdio.h>
 #include <string.h>
 
-#include "inside.h"
+#include "state.h"
 
 const char *const station_names[STATIONS] = {
 #define STATION(NAME, TEXT, ...) TEXT,
@@ -11,17 +11,17 @@ const char *const station_names[STATIONS] = {
 #undef STATION
 };
 
-/* The first line of a file; false where there is none. */
+/* Reads the first line of a file; false if there is none. */
 static bool read_line(const char *path, char *line, int size)
 {
 	FILE *file = fopen(path, "re");
-	bool found = file && fgets(line, size, file);
+	bool success = file && fgets(line, size, file);
 
 	if (file)
 		fclose(file);
-	if (found)
+	if (success)
 		line[strcspn(line, "\n")] = '\0';
-	return found && *line;
+	return success && *line;
 }
 
 const char *name_of_interrupt(unsigned number)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The programs in the kernel: which of them this kernel can run, and attaching those. */
+/* Loads and attaches the BPF programs that this kernel supports. */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
@@ -10,11 +10,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "inside.h"
+#include "state.h"
 #include "monitor.skel.h"
 
-/* Every event that a program may be attached to.  No other is ever: some crash kernels (sched_set_need_resched_tp does
- * Debian's 7.2-rt), and nobody has tried the rest. */
+/* All events to which programs may be attached.  Some others crash kernels (sched_set_need_resched_tp does in Debian's
+ * 7.2-rt), and the rest is untested. */
 static const char *const allowed[] = {
 	"sched_waking", "sched_switch", "sched_process_free", "hrtimer_expire_entry", "hrtimer_expire_exit", "sys_exit",
 	"irq_handler_entry", "irq_handler_exit", "softirq_raise", "softirq_entry", "softirq_exit", "cpu_idle", "cpu_frequency",
@@ -24,13 +24,13 @@ static const char *const allowed[] = {
 	"x86_platform_ipi_exit", "thermal_apic_exit", "error_apic_exit", "spurious_apic_exit",
 };
 
-static char complaint[256]; /* the first that libbpf complained of */
+static char libbpf_message[256]; /* the first warning of libbpf */
 
-static int keep_first(enum libbpf_print_level level, const char *format, va_list arguments)
+static int store_first_message(enum libbpf_print_level level, const char *format, va_list arguments)
 {
-	if (level == LIBBPF_WARN && !*complaint) {
-		vsnprintf(complaint, sizeof(complaint), format, arguments);
-		complaint[strcspn(complaint, "\n")] = '\0';
+	if (level == LIBBPF_WARN && !*libbpf_message) {
+		vsnprintf(libbpf_message, sizeof(libbpf_message), format, arguments);
+		libbpf_message[strcspn(libbpf_message, "\n")] = '\0';
 	}
 	return 0;
 }
@@ -50,7 +50,7 @@ static bool is_allowed(const char *event)
 	return false;
 }
 
-/* What the kernel says of the arguments of an event; NULL where it has none of this name. */
+/* The prototype of an event in this kernel's BTF; NULL if the kernel has no such event. */
 static const struct btf_type *arguments_of(const struct btf *btf, const char *event)
 {
 	char name[128];
@@ -66,7 +66,7 @@ static const struct btf_type *arguments_of(const struct btf *btf, const char *ev
 	return type && btf_is_func_proto(type) ? type : NULL;
 }
 
-/* How this kernel gives the present time to the event of a timer that expires. */
+/* Chooses the program for hrtimer_expire_entry, by the type of its argument with the current time in this kernel. */
 static void choose_expiry(const struct btf *btf, struct monitor_bpf *programs)
 {
 	const struct btf_type *arguments = arguments_of(btf, "hrtimer_expire_entry");
@@ -77,7 +77,8 @@ static void choose_expiry(const struct btf *btf, struct monitor_bpf *programs)
 				  before_5_11 ? programs->progs.on_expire_raw : programs->progs.on_expire_pointer, true);
 }
 
-/* Interrupts are told by other events on each architecture, and idle states or frequencies not everywhere. */
+/* True for events without which nothing can be measured.  Events of interrupts, idle states and frequencies depend on the
+ * architecture. */
 static bool is_needed(const char *event)
 {
 	static const char *const needed[] = {"sched_waking", "sched_switch", "hrtimer_expire_entry", "hrtimer_expire_exit", "sys_exit"};
@@ -88,8 +89,8 @@ static bool is_needed(const char *event)
 	return false;
 }
 
-/* Of the programs of this event, one is chosen. */
-static bool expires(const char *event)
+/* True for the event with several programs, of which choose_expiry() loads one. */
+static bool is_expiry(const char *event)
 {
 	return !strcmp(event, "hrtimer_expire_entry");
 }
@@ -107,7 +108,7 @@ static bool choose(struct monitor *monitor, const struct btf *btf)
 					   "known to be safe", event);
 			return false;
 		}
-		if (!expires(event))
+		if (!is_expiry(event))
 			bpf_program__set_autoload(program, exists && (monitor->noise || !is_noise(bpf_program__name(program))));
 		if (!exists && is_needed(event)) {
 			run_not_applicable(monitor->run, "this kernel has no event %s; wake-ups cannot be observed", event);
@@ -130,29 +131,29 @@ static bool open_programs(struct monitor *monitor)
 	}
 	monitor->programs = monitor_bpf__open();
 	if (!monitor->programs)
-		bad_input("the monitor's programs cannot be opened: %s", *complaint ? complaint : strerror(errno));
+		bad_input("the monitor's programs cannot be opened: %s", *libbpf_message ? libbpf_message : strerror(errno));
 	chosen = choose(monitor, btf);
 	btf__free(btf);
 	return chosen;
 }
 
-/* Nobody else needs them: their room in memory is by CPU, station and epoch. */
+/* Sets the sizes of the maps by CPUs, stations, epochs and k. */
 static void size_maps(struct monitor *monitor)
 {
 	struct monitor_bpf *programs = monitor->programs;
 
-	*(struct wanted *)&programs->rodata->wanted = monitor->wanted;
+	*(struct filter *)&programs->rodata->filter = monitor->filter;
 	bpf_map__set_max_entries(programs->maps.cpus, (__u32)libbpf_num_possible_cpus());
-	if (!monitor->wanted.keep)
+	if (!monitor->filter.store_samples)
 		bpf_map__set_max_entries(programs->maps.samples, (__u32)sysconf(_SC_PAGESIZE));
 	bpf_map__set_max_entries(programs->maps.noises, (__u32)libbpf_num_possible_cpus());
 	bpf_map__set_max_entries(programs->maps.banks, 2 * monitor->cpus * STATIONS);
-	bpf_map__set_value_size(programs->maps.banks, (__u32)BANK_BYTES(monitor->wanted.k));
+	bpf_map__set_value_size(programs->maps.banks, (__u32)BANK_BYTES(monitor->filter.k));
 }
 
 static void map_banks(struct monitor *monitor)
 {
-	size_t size = 2 * monitor->cpus * STATIONS * BANK_BYTES(monitor->wanted.k);
+	size_t size = 2 * monitor->cpus * STATIONS * BANK_BYTES(monitor->filter.k);
 	void *banks = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(monitor->programs->maps.banks), 0);
 
 	if (banks == MAP_FAILED)
@@ -163,24 +164,24 @@ static void map_banks(struct monitor *monitor)
 static int on_finding(void *monitor, void *finding, size_t size)
 {
 	if (size >= sizeof(struct finding))
-		finding_take(monitor, finding);
+		finding_receive(monitor, finding);
 	return 0;
 }
 
-/* Why they were refused, or what helps where the kernel forbids what the capabilities seem to allow. */
+/* Why the kernel refused the programs; for EPERM, what is required beside the capabilities. */
 static const char *refusal(int error)
 {
 	if (error == -EPERM)
 		return "it needs root of the host, not of a container or user namespace; no lockdown; before Linux 5.11 "
 		       "ulimit -l unlimited (kernel.unprivileged_bpf_disabled and kernel.perf_event_paranoid need no change)";
-	return *complaint ? complaint : strerror(-error);
+	return *libbpf_message ? libbpf_message : strerror(-error);
 }
 
 bool programs_load(struct monitor *monitor)
 {
 	int error;
 
-	libbpf_set_print(keep_first);
+	libbpf_set_print(store_first_message);
 	if (!open_programs(monitor))
 		return false;
 	size_maps(monitor);
@@ -194,7 +195,7 @@ bool programs_load(struct monitor *monitor)
 	map_banks(monitor);
 	monitor->findings = ring_buffer__new(bpf_map__fd(monitor->programs->maps.findings), on_finding, monitor, NULL);
 	if (!monitor->findings ||
-	    ring_buffer__add(monitor->findings, bpf_map__fd(monitor->programs->maps.samples), sample_take, monitor))
+	    ring_buffer__add(monitor->findings, bpf_map__fd(monitor->programs->maps.samples), sample_receive, monitor))
 		bad_input("the monitor's findings cannot be read: %s", strerror(errno));
 	return true;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which of the kernel's functions an address is in, by /proc/kallsyms. */
+/* The kernel function that contains an address, by /proc/kallsyms. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "inside.h"
+#include "state.h"
 
-#define LONGEST 0x10000 /* of a function: what is further behind its begin came later, and is not told */
+#define LONGEST 0x10000 /* of a function: an address beyond that belongs to code loaded later, which is unknown */
 
 struct symbol {
 	uint64_t address;
@@ -18,9 +18,9 @@ static size_t count;
 
 static int by_address(const void *a, const void *b)
 {
-	const struct symbol *one = a, *other = b;
+	const struct symbol *first = a, *second = b;
 
-	return (one->address > other->address) - (one->address < other->address);
+	return (first->address > second->address) - (first->address < second->address);
 }
 
 static void add(uint64_t address, const char *name)

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whose wake-ups are wanted. */
+/* Selects the tasks whose wake-ups are measured. */
 #ifndef FILTER_H
 #define FILTER_H
 
 #include "programs.h"
 
-/* What costs next to nothing to look at: before all else, on every wake-up and switch of anybody. */
-static __always_inline bool may_be_wanted(const struct task_struct *task)
+/* The cheap part of the filter, tested first on every wake-up and switch of every task. */
+static __always_inline bool may_match(const struct task_struct *task)
 {
-	return wanted.policies >> (task->policy & 31) & 1 && task->prio <= wanted.prio_most && task->pid &&
-	       (!wanted.pid || task->pid == wanted.pid || task->tgid == wanted.pid);
+	return filter.policies >> (task->policy & 31) & 1 && task->prio <= filter.prio_most && task->pid &&
+	       (!filter.pid || task->pid == filter.pid || task->tgid == filter.pid);
 }
 
 static __always_inline bool comm_matches(const struct task_struct *task)
 {
 	char comm[COMM_SIZE];
 
-	if (!wanted.comm_size)
+	if (!filter.comm_size)
 		return true;
 	bpf_probe_read_kernel(comm, sizeof(comm), task->comm);
 	for (u32 i = 0; i < COMM_SIZE; i++)
-		if (i < wanted.comm_size && comm[i] != wanted.comm[i])
+		if (i < filter.comm_size && comm[i] != filter.comm[i])
 			return false;
 	return true;
 }
@@ -43,16 +43,16 @@ static __always_inline bool cgroup_matches(const struct task_struct *task)
 {
 	const struct cgroup *cgroup;
 
-	if (!wanted.cgroup)
+	if (!filter.cgroup)
 		return true;
 	cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp);
-	return (u32)BPF_CORE_READ(cgroup, level) >= wanted.cgroup_level &&
-	       ancestor_id(cgroup, wanted.cgroup_level) == wanted.cgroup;
+	return (u32)BPF_CORE_READ(cgroup, level) >= filter.cgroup_level &&
+	       ancestor_id(cgroup, filter.cgroup_level) == filter.cgroup;
 }
 
-static __always_inline bool is_wanted(const struct task_struct *task)
+static __always_inline bool matches_filter(const struct task_struct *task)
 {
-	return may_be_wanted(task) && comm_matches(task) && cgroup_matches(task);
+	return may_match(task) && comm_matches(task) && cgroup_matches(task);
 }
 
 #endif

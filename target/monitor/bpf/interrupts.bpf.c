@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Interrupts and soft-IRQs: how long each takes from whatever runs, and which device's interrupt it is that wakes a task: in
- * its handler, in the thread that the handler wakes, or in the soft-IRQ that the handler raises.
+ * Interrupts and soft-IRQs: the time each takes, and the device interrupt that wakes a task: in its handler, in the thread
+ * that the handler wakes, or in the soft-IRQ that the handler raises.
  */
 #include "programs.h"
 
-#define WAKE_THREAD 2    /* in what a handler returns */
-#define TIMER_FLAG 0x200 /* of the actions of timer interrupts, which are no device's */
+#define WAKE_THREAD 2    /* IRQ_WAKE_THREAD, a handler's return value */
+#define TIMER_FLAG 0x200 /* __IRQF_TIMER: the interrupt is not of a device */
 
-/* Soft-IRQs by number that go on with a device's work: hi, net_tx, net_rx, block, irq_poll, tasklet. */
+/* Soft-IRQs that continue the work of a device, by number: hi, net_tx, net_rx, block, irq_poll, tasklet. */
 #define OF_DEVICES 0x7du
 
 static __always_inline void note(struct cpu *cpu, u32 kind, u32 number, u64 begin_ns)
@@ -44,7 +44,7 @@ int BPF_PROG(on_interrupted, int number, struct irqaction *action, int done)
 
 	if (!cpu || !cpu->irq_ns)
 		return 0;
-	/* Where it still has an earlier interrupt to serve, what it does may be of that one. */
+	/* While the thread serves an earlier interrupt, its wake-ups may belong to that one. */
 	if (done & WAKE_THREAD && cpu->device.ns && cpu->irq_thread != thread) {
 		cpu->irq_thread = thread;
 		cpu->threaded = cpu->device;
@@ -101,7 +101,7 @@ int BPF_PROG(on_softirq_done, unsigned int number)
 	}
 VECTORS(ON_VECTOR)
 
-/* The state is -1 where one is left; what was left stays known. */
+/* The state is -1 when an idle state is left; the last one stays recorded. */
 SEC("?tp_btf/cpu_idle")
 int BPF_PROG(on_idle, unsigned int state, unsigned int id)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the monitor's programs know of the kernel: its types, and of its structures only the members they read, whose
- * places are found when the program is loaded, from what the running kernel says of itself (BTF).  No header of any
- * kernel's is needed to build it, and what was built runs on all.
+ * Types of the kernel for the BPF programs: of each structure only the members that they read.  libbpf relocates these on
+ * loading by the running kernel's BTF, so the build needs no kernel headers, and the result runs on all kernels.
  */
 #ifndef KERNEL_H
 #define KERNEL_H
@@ -64,7 +63,7 @@ struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned in_iowait : 1;
-	unsigned int on_cpu; /* of another size from 7.2 on, which only what has no sign may be */
+	unsigned int on_cpu; /* has another size from 7.2 on, which is allowed for unsigned members only */
 	int prio;
 	unsigned int policy;
 	int pid, tgid;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of programs share: the maps, and the state of each CPU. */
+/* The maps that the BPF programs share, and the state of each CPU. */
 #ifndef PROGRAMS_H
 #define PROGRAMS_H
 
@@ -9,54 +9,54 @@
 enum { HARD, SOFT }; /* where a timer's handler runs: in the interrupt, or in a soft-IRQ */
 
 struct expiring {
-	u64 timer; /* whose handler runs now; 0: none */
+	u64 timer; /* the timer whose handler runs; 0: none */
 	s64 expiry_ns, interrupt_ns;
 };
 
-/* The interrupt of a device, by when its handler began; 0: none. */
+/* The interrupt of a device: begin of its handler (0: none), and its number. */
 struct device {
 	u64 ns, number;
 };
 
 enum { SOFTIRQS = 10 };
 
-/* The worst so far of wake-ups of one origin: only worse ones are looked at closely. */
+/* The worst times of wake-ups of one origin so far; contexts are recorded only for worse ones. */
 struct worst {
 	u64 late_ns, waited_ns, total_ns;
 };
 
 struct order {
-	u32 before; /* coarse bucket of the last value; outlasts epochs */
+	u32 before; /* coarse bucket of the last value, also of an earlier epoch */
 	s64 highest;
-	u32 recording; /* that both are of: nothing before it counts */
+	u32 recording; /* number of the recording to which both belong */
 };
 
-/* What each switch of anybody looks at comes first: the less of the CPU's cache that is, the less it costs. */
+/* Members that every switch reads come first, to use few cache lines. */
 struct cpu {
-	u32 pid;      /* of the task that runs, as far as its switch was seen */
-	u32 open;     /* the task that runs has a wake-up that is not counted yet */
-	u32 awaits;   /* and it has not returned to user space yet */
-	u32 waiting;  /* a wanted task was made runnable for this CPU, and none has run since */
-	u32 handling; /* what handlers noted since the last switch is not forgotten yet */
+	u32 pid;      /* of the running task, if its switch was traced */
+	u32 open;     /* the running task has a wake-up that is not yet counted */
+	u32 awaits;   /* the running task has not yet returned to user space */
+	u32 waiting;  /* a selected task became runnable for this CPU, and none has run since */
+	u32 handling; /* handlers have set members below since the last switch */
 	u32 busy;     /* a wake-up is being counted */
-	u64 irq_thread;                 /* a struct task_struct: see threaded; until it sleeps */
+	u64 irq_thread;                 /* the struct task_struct that serves `threaded`, until it sleeps */
 	struct expiring expiring[2];
-	u64 irq_ns, softirq_ns;         /* when the handler of an interrupt, or a soft-IRQ, began that runs; 0: none */
-	/* Of the handler that runs, that raised the soft-IRQ that runs, that woke its thread, the same if it is that thread that
-	 * runs, and that raised each soft-IRQ. */
+	u64 irq_ns, softirq_ns;         /* begin of the running interrupt handler, or soft-IRQ; 0: none */
+	/* The device interrupt: of the running handler; that raised the running soft-IRQ; that woke irq_thread; the same while
+	 * irq_thread runs; that raised each soft-IRQ. */
 	struct device device, served, threaded, thread_serves, raised[SOFTIRQS];
 	u32 vector;                     /* enum vector */
 	u32 frequency_khz;
-	u32 idle_state;                 /* that the CPU is in or left last, and 1; 0: none was seen */
+	u32 idle_state;                 /* the current or last one, plus 1; 0: unknown */
 	u32 recent_count;
 	struct interruption recent[RECENT];
 	u32 holder_count;
 	struct holder holders[HOLDERS];
-	u32 recording;                  /* that these are of */
+	u32 recording;                  /* number of the recording to which `worst` belongs */
 	struct worst worst[ORIGINS];
 	struct order orders[STATIONS];
-	s64 values[STATIONS];           /* of the wake-up that is counted; -1: none */
-	u64 maxima, over;               /* bit n: that of station n is a new maximum, or over the threshold */
+	s64 values[STATIONS];           /* of the wake-up being counted; -1: none */
+	u64 maxima, over;               /* bit n: the value of station n is a new maximum, or above the threshold */
 };
 
 struct cpu_map {
@@ -67,7 +67,7 @@ struct cpu_map {
 };
 
 extern struct cpu_map cpus SEC(".maps");
-extern const volatile struct wanted wanted;
+extern const volatile struct filter filter;
 extern fe_u32 recordings[2];
 
 static __always_inline struct cpu *cpu_state(u32 id)
@@ -80,10 +80,11 @@ static __always_inline struct cpu *this_cpu(void)
 	return cpu_state(bpf_get_smp_processor_id());
 }
 
-#define FOUND_MAXIMUM 1
-#define FOUND_OVER 2
+/* Results of station_add(). */
+#define VALUE_MAXIMUM 1
+#define VALUE_OVER 2
 
-/* Counts a value of a station in an epoch: interrupts must be off, or no other program count on this CPU meanwhile. */
+/* Counts a value of a station in an epoch; returns VALUE_ flags.  Requires that no other program counts on this CPU. */
 __hidden int station_add(struct cpu *cpu, u32 epoch, u32 id, u32 station, s64 value);
 
 #endif

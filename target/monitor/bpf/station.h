@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * For stations: what one measures of a wake-up of its origin, when it is over.
+ * For stations: a station computes its value from a complete wake-up of its origin.
  *
  *	#include "station.h"
  *
@@ -21,7 +21,7 @@
 	__hidden s64 NAME(const struct wakeup *wakeup); \
 	__hidden s64 NAME(const struct wakeup *wakeup)
 
-/* From one instant of a wake-up to another; NO_VALUE where it had one of them not. */
+/* Time between two instants of a wake-up; NO_VALUE if one of them is missing. */
 static __always_inline s64 between(u64 from_ns, u64 to_ns)
 {
 	return from_ns && to_ns ? (s64)(to_ns - from_ns) : NO_VALUE;

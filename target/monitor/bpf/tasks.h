@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where what is noted of a wanted task lies.  Each task has a place in an array, by its number: to look there costs a tenth of
- * a look into a hash table.  A second one with the same place is noted in a table.
+ * Storage of the records of selected tasks.  Each task has a place in an array, by its PID: a lookup costs a tenth of that
+ * in a hash table.  A second task with the same place is stored in a hash table.
  */
 #ifndef TASKS_H
 #define TASKS_H
@@ -17,7 +17,7 @@ struct {
 	__type(value, struct task);
 } places SEC(".maps");
 
-/* By place, its task's number: two that want one at once are told apart. */
+/* The PID that owns each place; resolves races between two tasks. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, PLACES);
@@ -34,7 +34,7 @@ struct {
 
 static const struct task no_task = {};
 
-fe_u32 crowded = 0; /* some task did not get its place */
+fe_u32 crowded = 0; /* some task is in the hash table */
 
 static __always_inline struct task *place_of(u32 pid)
 {
@@ -69,7 +69,7 @@ static __noinline int make(u32 pid)
 	return 0;
 }
 
-/* Only one CPU at a time makes that of a task: who holds the kernel's lock of its wake-ups. */
+/* The caller holds the kernel's lock of the task's wake-ups, so only one CPU creates its record. */
 static __always_inline struct task *find_or_make(u32 pid)
 {
 	struct task *task = find(pid);

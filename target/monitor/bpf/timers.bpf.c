@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which timer's handler runs: what it wakes is woken by that timer. */
+/* Tracks the timer whose handler runs: tasks that it wakes are woken by this timer. */
 #include "programs.h"
 
-/* Instants of any clock, as CLOCK_MONOTONIC. */
+/* Stores the instants of a timer of any clock, converted to CLOCK_MONOTONIC. */
 static __always_inline int begin(u64 timer, u32 soft, s64 offset_ns, s64 expiry_ns, s64 now_ns)
 {
 	struct cpu *cpu = this_cpu();
@@ -18,7 +18,7 @@ static __always_inline int begin(u64 timer, u32 soft, s64 offset_ns, s64 expiry_
 	return 0;
 }
 
-/* Only one of the three is loaded, by what the kernel says of itself: the wrong one would load and give garbage. */
+/* User space loads one of the three, by the kernel's BTF: a wrong one would load and return garbage. */
 
 SEC("?tp_btf/hrtimer_expire_entry")
 int BPF_PROG(on_expire_pointer, struct hrtimer *timer, s64 *now)
@@ -36,7 +36,7 @@ int BPF_PROG(on_expire_value, struct hrtimer *timer, s64 now_ns)
 	return begin((u64)timer, timer->is_soft, timer->base->offset, timer->_softexpires, now_ns);
 }
 
-/* 5.10: its verifier does not take the pointer to an integer. */
+/* For 5.10, whose verifier rejects the pointer to an integer. */
 SEC("?raw_tp/hrtimer_expire_entry")
 int on_expire_raw(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -48,7 +48,7 @@ int on_expire_raw(struct bpf_raw_tracepoint_args *ctx)
 		     BPF_CORE_READ(timer, _softexpires), now_ns);
 }
 
-/* The timer may be freed already: only which one it was is looked at. */
+/* The timer may be freed already: only its address is compared. */
 SEC("tp_btf/hrtimer_expire_exit")
 int BPF_PROG(on_expired, struct hrtimer *timer)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A wake-up that is over: its values are counted, and each new maximum is reported. */
+/* Counts the values of a complete wake-up, and reports each new maximum. */
 #include "task.h"
 
 struct finding_map findings SEC(".maps");
 
-/* Made smaller where nothing is kept. */
+/* User space makes it smaller without --samples. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 22);
@@ -13,8 +13,8 @@ struct {
 fe_u32 epoch = 0;     /* counted up by user space */
 fe_u32 counting = 0;  /* set by user space for the length of a run */
 fe_u64 unmatched = 0, dropped = 0;
-fe_u64 untold = 0;    /* findings for which there was no room */
-fe_u64 unkept = 0;    /* the same of what was to be kept */
+fe_u64 lost_findings = 0;    /* findings for which there was no room */
+fe_u64 lost_samples = 0;    /* samples for which there was no room */
 fe_u64 no_return = 0; /* wake-ups that were counted without their return to user space */
 
 static __always_inline bool in_order(const struct wakeup *wakeup)
@@ -24,8 +24,8 @@ static __always_inline bool in_order(const struct wakeup *wakeup)
 	       (!wakeup->return_ns || wakeup->running_ns <= wakeup->return_ns);
 }
 
-/* What was worst before a recording is not the worst of it. */
-static __always_inline void come_to(struct cpu *cpu, u32 recording)
+/* Resets the worst times at the begin of a recording. */
+static __always_inline void enter_recording(struct cpu *cpu, u32 recording)
 {
 	if (cpu->recording == recording)
 		return;
@@ -33,7 +33,7 @@ static __always_inline void come_to(struct cpu *cpu, u32 recording)
 	__builtin_memset(cpu->worst, 0, sizeof(cpu->worst));
 }
 
-static __always_inline void keep_worst(struct worst *worst, const struct wakeup *wakeup)
+static __always_inline void update_worst(struct worst *worst, const struct wakeup *wakeup)
 {
 	u64 late_ns = wakeup->expiry_ns ? wakeup->interrupt_ns - wakeup->expiry_ns : 0;
 	u64 waited_ns = wakeup->running_ns - wakeup->runnable_ns;
@@ -45,12 +45,12 @@ static __always_inline void keep_worst(struct worst *worst, const struct wakeup 
 	worst->total_ns = total_ns > worst->total_ns ? total_ns : worst->total_ns;
 }
 
-static __noinline int tell(struct cpu *cpu, u32 id, u32 now, struct task *task, const void *who)
+static __noinline int report(struct cpu *cpu, u32 id, u32 now, struct task *task, const void *who)
 {
 	struct finding *finding = bpf_ringbuf_reserve(&findings, sizeof(*finding), 0);
 
 	if (!finding) {
-		__sync_fetch_and_add(&untold, 1);
+		__sync_fetch_and_add(&lost_findings, 1);
 		return 0;
 	}
 	finding->wakeup = task->wakeup;
@@ -64,21 +64,21 @@ static __noinline int tell(struct cpu *cpu, u32 id, u32 now, struct task *task, 
 	finding->frequency_khz = cpu->frequency_khz;
 	finding->idle_state = task->idle_left;
 	describe(&finding->task, who);
-	tell_context(&finding->interrupted, task->knows & KNOWS_INTERRUPTED ? &task->at_wakeup : NULL);
-	tell_context(&finding->before, task->knows & KNOWS_BEFORE ? &task->before : NULL);
-	tell_context(&finding->after, task->knows & KNOWS_AFTER ? &task->after : NULL);
+	copy_context(&finding->interrupted, task->knows & KNOWS_INTERRUPTED ? &task->at_wakeup : NULL);
+	copy_context(&finding->before, task->knows & KNOWS_BEFORE ? &task->before : NULL);
+	copy_context(&finding->after, task->knows & KNOWS_AFTER ? &task->after : NULL);
 	__builtin_memcpy(finding->recent, cpu->recent, sizeof(finding->recent));
 	__builtin_memcpy(finding->holders, cpu->holders, sizeof(finding->holders));
 	bpf_ringbuf_submit(finding, BPF_RB_NO_WAKEUP);
 	return 0;
 }
 
-static __noinline int keep(const struct cpu *cpu, u32 id, const struct wakeup *wakeup)
+static __noinline int store_sample(const struct cpu *cpu, u32 id, const struct wakeup *wakeup)
 {
 	struct timer_sample *sample = bpf_ringbuf_reserve(&samples, sizeof(*sample), 0);
 
 	if (!sample) {
-		__sync_fetch_and_add(&unkept, 1);
+		__sync_fetch_and_add(&lost_samples, 1);
 		return 0;
 	}
 	sample->expiry_ns = wakeup->expiry_ns;
@@ -90,17 +90,17 @@ static __noinline int keep(const struct cpu *cpu, u32 id, const struct wakeup *w
 
 static __always_inline void add(struct cpu *cpu, u32 id, u32 now, u32 station, s64 value)
 {
-	int found;
+	int flags;
 
 	if (value < 0)
 		return;
 	cpu->values[station] = value;
-	found = station_add(cpu, now, id, station, value);
-	cpu->maxima |= (u64)(found & FOUND_MAXIMUM) << station;
-	cpu->over |= (u64)(found >> 1) << station;
+	flags = station_add(cpu, now, id, station, value);
+	cpu->maxima |= (u64)(flags & VALUE_MAXIMUM) << station;
+	cpu->over |= (u64)(flags >> 1) << station;
 }
 
-/* Of all stations, only those of the wake-up's origin are looked at. */
+/* Calls the stations of the wake-up's origin. */
 #define STATION(NAME, TEXT, FROM, TO, ORIGIN) OF_##ORIGIN(NAME)
 #define OF_TIMER(NAME) OF(ORIGIN_TIMER, NAME)
 #define OF_DEVICE(NAME) OF(ORIGIN_DEVICE, NAME)
@@ -143,14 +143,14 @@ __hidden int count(struct cpu *cpu, u32 id, struct task *task, const void *who)
 	cpu->busy = 1;
 	if (wakeup->origin != ORIGIN_TASK && !wakeup->return_ns)
 		__sync_fetch_and_add(&no_return, 1);
-	come_to(cpu, recordings[now & 1]);
+	enter_recording(cpu, recordings[now & 1]);
 	add_all(cpu, id, now, wakeup);
 	if (wakeup->origin < ORIGINS)
-		keep_worst(&cpu->worst[wakeup->origin], wakeup);
+		update_worst(&cpu->worst[wakeup->origin], wakeup);
 	if (cpu->maxima | cpu->over)
-		tell(cpu, id, now, task, who);
-	if (wanted.keep && wakeup->expiry_ns)
-		keep(cpu, id, wakeup);
+		report(cpu, id, now, task, who);
+	if (filter.store_samples && wakeup->expiry_ns)
+		store_sample(cpu, id, wakeup);
 	cpu->busy = 0;
 	return 0;
 }

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Wake-ups of wanted tasks, from what made them runnable to their return to user space.
+ * Wake-ups of selected tasks, from the event that makes them runnable to their return to user space.
  *
- * On the way there only instants are noted.  They are counted when the task has given up its CPU again (or is woken
- * before it did), so that counting delays nothing of what it counts.  What wakes a task and what runs it may be two CPUs at
- * once: each side has its own part of struct task, and tells the other by a number, `woken`, which the waker increases
- * last.  The side that runs it takes what it finds when the number is another than the one it took last.
+ * Until the return only instants are recorded.  They are counted when the task gives up its CPU (or is woken before), so
+ * counting delays no measured time.  Two CPUs may wake and run a task at once: each writes its own part of struct task.  The
+ * waker increases `woken` last; the CPU that runs the task reads the waker's part when `woken` has changed.
  */
 #include "filter.h"
 #include "tasks.h"
 
-#define SHORT_NS 20000 /* who had the CPU for less is not noted while others wait */
+#define SHORT_NS 20000 /* tasks that had the CPU for less while others waited are not recorded */
 
-fe_u64 unseen = 0;   /* of which not even the switch to the task was told: kernels tell nothing while some threads run */
-fe_u64 no_sleep = 0; /* woken before they slept: they are runnable and running at once */
+fe_u64 unseen = 0;   /* wake-ups without any traced event: kernels suppress events while some threads run */
+fe_u64 no_sleep = 0; /* tasks woken before they slept: runnable and running at once */
 
 /*
  * Waking --------------------------------------------------------------------------------------------
  */
 
-/* What wakes a task now, on this CPU. */
+/* Determines what wakes a task now, on this CPU. */
 static __always_inline void find_origin(struct cpu *cpu, struct wakeup *waking, const struct task_struct *task)
 {
 	const struct expiring *expiring = NULL;
@@ -46,14 +45,14 @@ static __always_inline void find_origin(struct cpu *cpu, struct wakeup *waking, 
 		waking->interrupt_ns = device->ns;
 		waking->device = (u32)device->number;
 	}
-	/* The clock that handlers of timers are given may be ahead of this one by less than a tick of its counter. */
+	/* The time passed to timer handlers may be ahead of this clock by less than one tick of its counter. */
 	if (waking->runnable_ns < waking->interrupt_ns)
 		waking->runnable_ns = waking->interrupt_ns;
 }
 
 static __always_inline u64 beyond(u64 worst_ns)
 {
-	return wanted.threshold_ns && wanted.threshold_ns < worst_ns ? wanted.threshold_ns : worst_ns;
+	return filter.threshold_ns && filter.threshold_ns < worst_ns ? filter.threshold_ns : worst_ns;
 }
 
 static __always_inline u32 cpu_of(const struct task_struct *task)
@@ -65,8 +64,8 @@ static __always_inline u32 cpu_of(const struct task_struct *task)
 	return BPF_CORE_READ(older, cpu);
 }
 
-/* Of the CPU that it is to run on.  Where it is there still, what happens there next is of this wake-up. */
-static __always_inline void call_attention(const struct task_struct *task)
+/* Marks the CPU on which the task will run.  If it is still on that CPU, the next events there belong to this wake-up. */
+static __always_inline void mark_waiting(const struct task_struct *task)
 {
 	struct cpu *there = cpu_state(cpu_of(task));
 
@@ -77,7 +76,7 @@ static __always_inline void call_attention(const struct task_struct *task)
 		there->open = there->awaits = 1;
 }
 
-/* One that was wanted before sleeps as somebody else's. */
+/* A task that no longer matches the filter: its sleeps are no longer accounted. */
 static __always_inline void forget_sleeps(u32 pid)
 {
 	struct task *task = find(pid);
@@ -93,7 +92,7 @@ int BPF_PROG(on_waking, struct task_struct *woken)
 	struct task *task;
 	struct cpu *cpu;
 
-	if (!is_wanted(woken)) {
+	if (!matches_filter(woken)) {
 		forget_sleeps((u32)woken->pid);
 		return 0;
 	}
@@ -120,7 +119,7 @@ int BPF_PROG(on_waking, struct task_struct *woken)
 			task->idle_state = cpu->idle_state;
 	}
 	task->woken++;
-	call_attention(woken);
+	mark_waiting(woken);
 	return 0;
 }
 
@@ -129,27 +128,27 @@ int BPF_PROG(on_waking, struct task_struct *woken)
  */
 
 /*
- * The kernel counts a task's sleeps, whatever it tells of them: those that ended and that no wake-up accounts for are unseen,
- * be it that neither what woke the task nor its switch was told, be it that it even slept again meanwhile.
+ * The kernel counts a task's sleeps, traced or not.  Ended sleeps without a traced wake-up are unseen: neither the waking
+ * nor the switch was traced, and the task may have slept again meanwhile.  True if there are any.
  */
-static __always_inline bool settle(struct task *task, u64 slept, u64 told)
+static __always_inline bool account_sleeps(struct task *task, u64 slept, u64 traced)
 {
-	bool more = task->slept && slept > task->slept + told;
+	bool more = task->slept && slept > task->slept + traced;
 
 	if (more)
-		__sync_fetch_and_add(&unseen, slept - task->slept - told);
+		__sync_fetch_and_add(&unseen, slept - task->slept - traced);
 	task->slept = slept;
 	return more;
 }
 
-/* The wake-up that was noted last, from running_ns on; 0: of a task that had not slept. */
-static __always_inline void take(struct task *task, u64 slept, u64 running_ns)
+/* Begins the latest wake-up of a task, which runs from running_ns on; 0: the task had not slept. */
+static __always_inline void begin_wakeup(struct task *task, u64 slept, u64 running_ns)
 {
 	u64 before = task->woken - task->taken - 1;
 
 	if (before)
 		__sync_fetch_and_add(&unmatched, before);
-	settle(task, slept, running_ns ? before + 1 : before);
+	account_sleeps(task, slept, running_ns ? before + 1 : before);
 	task->taken = task->woken;
 	task->wakeup = task->waking;
 	task->wakeup.running_ns = running_ns ? running_ns : task->waking.runnable_ns;
@@ -159,7 +158,7 @@ static __always_inline void take(struct task *task, u64 slept, u64 running_ns)
 	task->knows = task->waking_knows;
 	if (task->knows)
 		task->at_wakeup = task->interrupted;
-	/* Of those that another task woke, no station lasts until their return. */
+	/* No station of wake-ups by another task needs the return to user space. */
 	task->state = task->wakeup.origin == ORIGIN_TASK ? OVER : RUNNING;
 }
 
@@ -173,7 +172,7 @@ static __always_inline bool is_worse(const struct cpu *cpu, const struct wakeup 
 	       wakeup->running_ns - (first_ns ? first_ns : wakeup->runnable_ns) > beyond(cpu->worst[wakeup->origin].total_ns);
 }
 
-static __always_inline bool wants_to_sleep(bool preempted, const struct task_struct *task)
+static __always_inline bool goes_to_sleep(bool preempted, const struct task_struct *task)
 {
 	const struct task_struct___before_5_14 *older = (const void *)task;
 
@@ -183,29 +182,29 @@ static __always_inline bool wants_to_sleep(bool preempted, const struct task_str
 }
 
 /* A task gives up its CPU. */
-static __always_inline void leave(struct cpu *cpu, u32 id, const struct task_struct *task_struct, bool sleeps,
+static __always_inline void switch_out(struct cpu *cpu, u32 id, const struct task_struct *task_struct, bool sleeps,
 				  const struct task_struct *next)
 {
 	struct task *task = find((u32)task_struct->pid);
-	u64 slept = task_struct->nvcsw - sleeps; /* that which begins now is in the kernel's count already */
+	u64 slept = task_struct->nvcsw - sleeps; /* the kernel's count includes the sleep that begins now */
 
 	cpu->open = cpu->awaits = 0;
 	if (!task)
 		return;
-	if (settle(task, slept, 0))
+	if (account_sleeps(task, slept, 0))
 		task->taken = task->woken;
 	if (task->state && (sleeps || task->state == OVER || task->woken != task->taken))
 		count(cpu, id, task, task_struct);
 	if (!sleeps && task->woken != task->taken)
-		take(task, slept, 0);
+		begin_wakeup(task, slept, 0);
 	if (task->state == RUNNING && !(task->knows & KNOWS_AFTER)) {
 		task->knows |= KNOWS_AFTER;
 		describe(&task->after, next);
 	}
 }
 
-/* A task gets the CPU; returns what is noted of it if it was woken and waited until now. */
-static __always_inline struct task *enter(struct cpu *cpu, u32 id, const struct task_struct *task_struct)
+/* A task gets the CPU; returns its record if it was woken and waited until now. */
+static __always_inline struct task *switch_in(struct cpu *cpu, u32 id, const struct task_struct *task_struct)
 {
 	struct task *task = find((u32)task_struct->pid);
 	bool waited = task && task->woken != task->taken;
@@ -215,17 +214,17 @@ static __always_inline struct task *enter(struct cpu *cpu, u32 id, const struct 
 	if (waited) {
 		if (task->state)
 			count(cpu, id, task, task_struct);
-		take(task, task_struct->nvcsw, bpf_ktime_get_ns());
+		begin_wakeup(task, task_struct->nvcsw, bpf_ktime_get_ns());
 	} else {
-		settle(task, task_struct->nvcsw, 0);
+		account_sleeps(task, task_struct->nvcsw, 0);
 	}
 	cpu->open = task->state != NONE;
 	cpu->awaits = task->state == RUNNING;
 	return waited ? task : NULL;
 }
 
-/* Who had the CPU until now, and whom others have waited for so long that it matters who it was. */
-static __always_inline void note_holder(struct cpu *cpu, const struct task_struct *task, const struct task *waited)
+/* Records the task that had the CPU until now, if others waited for it long enough. */
+static __always_inline void record_holder(struct cpu *cpu, const struct task_struct *task, const struct task *waited)
 {
 	struct holder *holder = &cpu->holders[cpu->holder_count & (HOLDERS - 1)];
 
@@ -239,7 +238,7 @@ static __always_inline void note_holder(struct cpu *cpu, const struct task_struc
 	bpf_probe_read_kernel(holder->comm, sizeof(holder->comm), task->comm);
 }
 
-/* No handler outlasts a switch, whatever was seen of its end; a thread serves its device's interrupt until it sleeps. */
+/* A handler ends before a switch, even if its end was not traced; a thread serves its device's interrupt until it sleeps. */
 static __always_inline void switch_origin(struct cpu *cpu, const struct task_struct *prev, const struct task_struct *next,
 					  bool sleeps)
 {
@@ -267,15 +266,15 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 
 	if (!cpu)
 		return 0;
-	sleeps = wants_to_sleep(preempted, prev);
+	sleeps = goes_to_sleep(preempted, prev);
 	switch_origin(cpu, prev, next, sleeps);
-	if (cpu->open || (cpu->pid != (u32)prev->pid && may_be_wanted(prev)))
-		leave(cpu, id, prev, sleeps, next);
+	if (cpu->open || (cpu->pid != (u32)prev->pid && may_match(prev)))
+		switch_out(cpu, id, prev, sleeps, next);
 	cpu->pid = (u32)next->pid;
-	if (may_be_wanted(next))
-		waited = enter(cpu, id, next);
+	if (may_match(next))
+		waited = switch_in(cpu, id, next);
 	if (cpu->waiting)
-		note_holder(cpu, prev, waited);
+		record_holder(cpu, prev, waited);
 	if (!waited)
 		return 0;
 	cpu->waiting = 0;
@@ -308,7 +307,7 @@ int BPF_PROG(on_return)
 
 		if (task->state)
 			count(cpu, id, task, current);
-		take(task, BPF_CORE_READ(current, nvcsw), 0);
+		begin_wakeup(task, BPF_CORE_READ(current, nvcsw), 0);
 	}
 	if (task->state == RUNNING) {
 		task->wakeup.return_ns = task->wakeup.no_return ? 0 : now_ns;
@@ -317,7 +316,7 @@ int BPF_PROG(on_return)
 	return 0;
 }
 
-/* Behind the last switch, which counts what is left. */
+/* After the last switch, which counts the pending wake-up. */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *gone)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * inject: delays the wake-ups of one CPU within one station, by known times, so that one can see whether a monitor
- * finds them there.
+ * inject: delays wake-ups on one CPU within one station by known times, to test whether a monitor detects them.
  *
- * A little before a due time the kernel is told which delay is to come, or computes at once where the station needs
- * it.  What was really injected is recorded: from the begin of the station, as far as the injector causes it, to the
- * end of the computing.
+ * Slightly before a due time it arms a BPF program with the delay, or runs the program at once if the station requires it.
+ * The actual delay is recorded: from the begin of the station, as far as the injector causes it, to the end of the
+ * computation.
  */
 #include <errno.h>
 #include <string.h>
@@ -22,7 +21,7 @@
 #include "spin.skel.h"
 
 #define LONGEST_NS (100 * NS_PER_MS)
-#define PATIENCE 4 /* a delay that was armed is over this part of the interval behind its planned end, or did not come */
+#define PATIENCE 4 /* an armed delay has ended or failed this fraction of the interval after its planned end */
 
 static const char *const stations[] = {
 	[SPIN_EXPIRY_TO_INTERRUPT] = "expiry-to-interrupt",
@@ -69,7 +68,7 @@ static int compute_now(const struct injector *injector)
 	return bpf_prog_test_run_opts(bpf_program__fd(program), &options);
 }
 
-/* Armed by the order alone; the computing takes place when the wake-up gets there. */
+/* Armed by the order; the program computes when the wake-up reaches the station. */
 static int await_computing(const struct injector *injector)
 {
 	const struct plan *plan = &injector->plan;
@@ -115,7 +114,7 @@ static void disturb(struct worker *self, void *argument)
 {
 	struct injector *injector = argument;
 
-	prctl(PR_SET_NAME, "fastenough-inj"); /* whom a monitor is to blame */
+	prctl(PR_SET_NAME, "fastenough-inj"); /* the cause that a monitor should report */
 	while (!injector->plan.over && run_continues(self))
 		if (sleep_until(injector->plan.due_mono_ns - injector->plan.lead_ns) == 0)
 			inject(injector, worker_run(self));
@@ -169,7 +168,7 @@ static bool attach(struct run *run, const struct spin_bpf *spin)
 	return true;
 }
 
-/* Interrupts are kept off by another CPU, preemption by a thread of the same one; who only gives orders is out of the way. */
+/* Another CPU keeps interrupts off, a thread of the same CPU keeps preemption off; otherwise the injector runs elsewhere. */
 static int cpu_of_injector(struct run *run, const struct injector *injector)
 {
 	int other = run_other_cpu(run, injector->cpu);

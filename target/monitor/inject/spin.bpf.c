@@ -2,8 +2,8 @@
 /*
  * Delays by computing inside the kernel, each within one station of a wake-up by a timer.
  *
- * The wake-up is known by its timer: of this CPU, due at that very nanosecond; the task, as the one that this timer
- * wakes.  Each computing is bounded by its end and by a number of turns.
+ * The timer of the wake-up is identified by CPU and expiry, the task as the one that this timer wakes.  Each computation is
+ * limited by its end and by a number of iterations.
  */
 #include "kernel.h"
 #include "spin.h"
@@ -57,8 +57,8 @@ static long still_asleep(u32 index, struct patience *patience)
 	return window.runnable || bpf_ktime_get_ns() >= patience->until_ns;
 }
 
-/* Run in a thread of that CPU, without preemption: the task is made runnable, and does not get the CPU.  The delay begins
- * behind the interrupt that made it so: what this took is part of every wake-up. */
+/* Runs in a thread of that CPU without preemption: the task becomes runnable, but does not get the CPU.  The delay begins
+ * after the interrupt that woke the task, whose time is part of every wake-up. */
 SEC("raw_tp")
 int without_preemption(void *unused)
 {

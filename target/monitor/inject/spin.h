@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What program and kernel tell each other of one delay; times are CLOCK_MONOTONIC. */
+/* Shared by injector and BPF programs: order and result of one delay; times are CLOCK_MONOTONIC. */
 #ifndef SPIN_H
 #define SPIN_H
 
-#define SPIN_TURNS (1u << 23) /* the most the kernel allows: a tenth of a second or longer, wherever it runs */
+#define SPIN_TURNS (1u << 23) /* the kernel's maximum: 0.1 s or longer on every machine */
 
 enum spin_place {
 	SPIN_EXPIRY_TO_INTERRUPT,
@@ -22,8 +22,8 @@ struct spin_order {
 struct spin_window {
 	__u64 begin_ns, end_ns;
 	__u32 runnable; /* the task was woken */
-	__u32 expiring; /* the timer is calling back, and has woken nobody yet */
-	__s32 woken;    /* by it */
+	__u32 expiring; /* the timer's handler runs, and has not yet woken a task */
+	__s32 woken;    /* PID of the task that it woke */
 };
 
 #endif

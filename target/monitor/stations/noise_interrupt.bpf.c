@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How long each interrupt kept a CPU: of a device, of the timer, or from another CPU. */
+/* Time of each interrupt: of a device, of the timer, or from another CPU. */
 #include "noise.h"
 
 struct noise_map noises SEC(".maps");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How long each soft-IRQ kept a CPU, less the interrupts in between.  With PREEMPT_RT a thread runs them, which may lose the
- * CPU meanwhile: that time is not theirs.
+ * Time of each soft-IRQ, less nested interrupts.  With PREEMPT_RT a thread runs soft-IRQs; time in which that thread is
+ * preempted does not count.
  */
 #include "noise.h"
 
@@ -49,7 +49,7 @@ int BPF_PROG(noise_softirq_switch, bool preempted, struct task_struct *prev, str
 		return 0;
 	now_ns = bpf_ktime_get_ns();
 	if ((u32)prev->pid == noise->softirq_pid && !noise->paused_ns) {
-		/* What interrupts take until it goes on is not in its time either. */
+		/* Time of interrupts until it continues does not count either. */
 		noise->softirq_taken_ns = noise->taken_ns - noise->softirq_taken_ns;
 		noise->paused_ns = now_ns;
 	} else if ((u32)next->pid == noise->softirq_pid && noise->paused_ns) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How long other threads kept a CPU from a watched task that could have gone on, each time they took it; less the interrupts and
- * soft-IRQs meanwhile.
+ * Time of each preemption of a selected runnable task by other threads, less interrupts and soft-IRQs meanwhile.
  */
 #include "filter.h"
 #include "noise.h"
@@ -54,7 +53,7 @@ static __always_inline void enter(const struct noise *noise, const struct task_s
 
 	if (!preempted)
 		return;
-	/* One that goes on elsewhere has waited, but the CPU was not kept from it. */
+	/* A task that continues on another CPU has waited, but not for this CPU. */
 	if (preempted->cpu == bpf_get_smp_processor_id()) {
 		disturbance.begin_ns = preempted->begin_ns;
 		disturbance.ns = bpf_ktime_get_ns() - preempted->begin_ns - (noise->taken_ns - preempted->taken_ns);
@@ -72,9 +71,9 @@ int BPF_PROG(noise_thread_switch, bool preempted, struct task_struct *prev, stru
 
 	if (!noise)
 		return 0;
-	if (is_wanted(prev) && goes_on(preempted, prev))
+	if (matches_filter(prev) && goes_on(preempted, prev))
 		leave(noise, prev, next);
-	if (may_be_wanted(next))
+	if (may_match(next))
 		enter(noise, next);
 	return 0;
 }
