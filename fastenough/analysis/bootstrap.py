@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 
 from fastenough.analysis.merged import CountArray, FloatArray, Merged
-from fastenough.analysis.resampling import Blocks
+from fastenough.analysis.resampling import Blocks, NoInterval
 
 _DRAWS = 4000
 _LEAST_BEYOND = 10
@@ -68,12 +68,20 @@ class ResampledQuantiles:
 
     def edges(self, quantile: float) -> Edges | None:
         """The quantile in each draw; None with too few blocks or independent disturbances above the quantile."""
+        blocks = self._blocks_at(quantile)
+        ranks = blocks.ranks(quantile)
+        return None if ranks is None else Edges(*self._at(ranks, quantile), blocks.number - 1)
+
+    def no_interval(self, quantile: float) -> NoInterval | None:
+        """Why :meth:`edges` are None."""
+        return self._blocks_at(quantile).no_interval(quantile)
+
+    def _blocks_at(self, quantile: float) -> Blocks:
         tail = self._is_tail(quantile)
         if tail not in self._blocks:
             merged = self.merged
             self._blocks[tail] = (merged.magnitudes_over_time if tail else merged.over_time).redrawn(_DRAWS)
-        ranks = self._blocks[tail].ranks(quantile)
-        return None if ranks is None else Edges(*self._at(ranks, quantile), self._blocks[tail].number - 1)
+        return self._blocks[tail]
 
     def above(self, quantile: float, limits_ns: tuple[float, float]) -> tuple[int, int]:
         """Values surely above the second limit, and values possibly above the first one, as this quantile counts them
@@ -146,6 +154,12 @@ class BootstrapDifference:
         spread = self._spread(draws, centre)
         tail = float(special.stdtr(self.freedom, -centre / spread)) if spread > 0 else 0.0
         return max(beyond / draws.size, tail, _LEAST_CHANCE)
+
+
+def no_interval_of_difference(first: ResampledQuantiles, second: ResampledQuantiles, quantile: float) -> NoInterval:
+    """Why the difference of a quantile has no interval; dependence, if it is the reason of either sample."""
+    reasons = {first.no_interval(quantile), second.no_interval(quantile)}
+    return NoInterval.DEPENDENT if NoInterval.DEPENDENT in reasons else NoInterval.FEW_SAMPLES
 
 
 def difference_of(

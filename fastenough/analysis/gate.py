@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from fastenough import words
 from fastenough.analysis.assessment import Judgment
-from fastenough.analysis.bootstrap import difference_of
+from fastenough.analysis.bootstrap import difference_of, no_interval_of_difference
 from fastenough.analysis.checks import findings_of
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.compare import Comparison, Sides
@@ -285,7 +285,8 @@ def _growth_text(result: _GrowthResult) -> str:
         result.sides.base.edges(result.growth.quantile), result.sides.other.edges(result.growth.quantile)
     )
     if base is None or other is None or resampled is None:
-        return f"{result.sides.name}: too few samples for an interval at {words.percent(result.growth.quantile)}"
+        why = no_interval_of_difference(result.sides.base, result.sides.other, result.growth.quantile)
+        return f"{result.sides.name} at {words.percent(result.growth.quantile)}: {why}"
     lower, upper = resampled.interval(result.growth.confidence)
     return (
         f"{result.sides.name} at {words.percent(result.growth.quantile)}: {words.latency(base)} before, "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
@@ -34,6 +35,13 @@ LEAST_ABOVE = 20
 """Independent disturbances above a quantile, with fewer of which it has no interval."""
 _MOST_CELLS = 240
 """Intervals of a long run are gathered to about so many: memory does not grow with its length."""
+
+
+class NoInterval(StrEnum):
+    """Why a quantile has no interval."""
+
+    FEW_SAMPLES = "too few samples for an interval"
+    DEPENDENT = "no interval: samples depend on each other for longer than a 30th of the measured time"
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,19 +77,33 @@ class Blocks:
         return replace(self, draws=draws)
 
     def ranks(self, quantile: float) -> FloatArray | None:
-        """Among all values, the ranks that the quantile takes in the draws; None: too few blocks or disturbances, or
-        blocks that are too short."""
-        if self._drawn_up_to is None:
+        """Among all values, the ranks that the quantile takes in the draws; None: see :meth:`no_interval`."""
+        if self._drawn_up_to is None or self.no_interval(quantile) is not None:
             return None
-        total = self._total
-        up_to = np.cumsum(total.sum(axis=0))
-        bucket = int(np.searchsorted(up_to, quantile * up_to[-1]))
-        below = [run[:, : bucket + 1].sum(axis=1) - quantile * run.sum(axis=1) for run in self.counts]
-        if self._independent_above(bucket, quantile) < LEAST_ABOVE or self._outlasts_blocks(bucket, below):
-            return None
-        found = ranks_of_quantile(self._drawn_up_to, total.sum(axis=0), quantile, self._size_within)
-        centre = quantile * float(up_to[-1])
-        return np.clip(centre + (found - centre) * wider_by(below), 1.0, float(up_to[-1]))
+        total = self._total.sum(axis=0)
+        found = ranks_of_quantile(self._drawn_up_to, total, quantile, self._size_within)
+        n = float(total.sum())
+        centre, wider = quantile * n, wider_by(self._below(self._bucket(quantile), quantile))
+        return np.clip(centre + (found - centre) * wider, 1.0, n)
+
+    def no_interval(self, quantile: float) -> NoInterval | None:
+        """Why the quantile has no interval: too few blocks or disturbances, or blocks that are too short; None: it has
+        one."""
+        if not self.number:
+            return NoInterval.FEW_SAMPLES
+        bucket = self._bucket(quantile)
+        if self._outlasts_blocks(bucket, self._below(bucket, quantile)):
+            return NoInterval.DEPENDENT
+        return NoInterval.FEW_SAMPLES if self._independent_above(bucket, quantile) < LEAST_ABOVE else None
+
+    def _bucket(self, quantile: float) -> int:
+        """That which holds the quantile of all values."""
+        up_to = np.cumsum(self._total.sum(axis=0))
+        return int(np.searchsorted(up_to, quantile * up_to[-1]))
+
+    def _below(self, bucket: int, quantile: float) -> list[FloatArray]:
+        """Of each run, values of its cells up to a bucket, less what the quantile expects."""
+        return [run[:, : bucket + 1].sum(axis=1) - quantile * run.sum(axis=1) for run in self.counts]
 
     def _outlasts_blocks(self, bucket: int, below: Sequence[FloatArray]) -> bool:
         """Whether dependence lasts longer than a block, by the values ``below`` or by the sums, where these tell."""

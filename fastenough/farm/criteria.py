@@ -14,7 +14,7 @@ from typing import Protocol
 from fastenough import words
 from fastenough.analysis import judge
 from fastenough.analysis.assessment import Assessment
-from fastenough.analysis.bootstrap import BootstrapDifference, difference_of
+from fastenough.analysis.bootstrap import BootstrapDifference, difference_of, no_interval_of_difference
 from fastenough.analysis.checks import findings_between
 from fastenough.analysis.compare import Sides, sides_of
 from fastenough.analysis.gate import Growth, beside, subject_of
@@ -186,7 +186,7 @@ class _SeriesDifference:
         difference = difference_of(self.sides.base.edges(growth.quantile), self.sides.other.edges(growth.quantile))
         at = f"{self.subject}: {self.sides.name} at {words.percent(growth.quantile)}"
         if before is None or now is None or difference is None:
-            return f"{at}: too few samples for an interval"
+            return f"{at}: {no_interval_of_difference(self.sides.base, self.sides.other, growth.quantile)}"
         lower, upper = difference.interval(confidence)
         return (
             f"{at}: {words.latency(now)}, first configuration {words.latency(before)}; difference "

@@ -17,6 +17,7 @@ from fastenough.analysis.bootstrap import BootstrapDifference
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.excluded_runs import Selection
 from fastenough.analysis.gate import Growth, Limit
+from fastenough.analysis.resampling import NoInterval
 from fastenough.jobs.check import check, read_baseline
 from fastenough.jobs.limits import Limits, read_limits
 from fastenough.jobs.nights import earlier_nights
@@ -76,6 +77,18 @@ def test_growth_is_judged_by_its_interval(
     if status != 2:
         assert done.stdout.startswith("compared with the baseline, timer, load none, on testboard: ")
         assert ("the new run is greater at 50 %" in done.stdout) == bool(shift_ns)
+
+
+def test_dependence_is_the_reason_where_more_samples_are_none(tmp_path: Path) -> None:
+    """A calm half and a busy one; and of ten intervals, too few samples."""
+    halves = [[row + 20_000 * (number >= 15) for number, row in enumerate(rows)] for rows in shifted(2, 0)]
+    for values, why in ((halves, NoInterval.DEPENDENT), ([rows[:10] for rows in halves], NoInterval.FEW_SAMPLES)):
+        folder = tmp_path / why.name
+        folder.mkdir()
+        bench = Bench(folder)
+        bench.runs = [keep(bench.store, folder / "scratch", values=values)]
+        done = bench.check(GROWTH.format("1us"), "--only-these")
+        assert done.returncode == 3 and why in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.slow

@@ -11,9 +11,10 @@ from scipy import stats
 
 from fastenough.analysis import blocks
 from fastenough.analysis.bucket_movement import movement_of
+from fastenough.analysis.resampling import NoInterval
 from fastenough.recording.histogram import Histogram
-from tests.support.confidence import STATED, coverage, growth_errors
-from tests.support.late_values import Values, gaussian_memory, levels, uniform
+from tests.support.confidence import STATED, WIDTH, blocks_of_values, coverage, growth_errors
+from tests.support.late_values import Values, gaussian_memory, levels, stalls, uniform
 
 pytestmark = pytest.mark.check
 
@@ -45,6 +46,26 @@ def test_dependence_that_outlasts_blocks_is_refused(values: Values, one_bucket: 
 def test_independent_values_have_an_interval(one_bucket: bool) -> None:
     found = coverage(uniform, np.random.default_rng(5), _REPETITIONS, 120, 0.99, one_bucket=one_bucket)
     assert found.given > 0.95
+
+
+@pytest.mark.parametrize(
+    ("values", "intervals", "quantile", "why"),
+    [
+        (uniform, 120, 0.99, None),
+        (uniform, 20, 0.5, NoInterval.FEW_SAMPLES),
+        (partial(stalls, length=500, share=0.02), 120, 0.99, NoInterval.FEW_SAMPLES),
+        (partial(levels, lasting=30), 120, 0.5, NoInterval.DEPENDENT),
+        (partial(levels, lasting=30), 120, 0.9, NoInterval.DEPENDENT),
+    ],
+)
+def test_the_reason_of_a_missing_interval_is_stated(
+    values: Values, intervals: int, quantile: float, why: NoInterval | None
+) -> None:
+    made_up = values(np.random.default_rng(12), intervals, WIDTH)
+    edges = np.r_[np.linspace(0.0, 0.99, 100), 0.999, 1.0]
+    of = blocks_of_values(made_up, np.searchsorted(edges, made_up).clip(1) - 1, edges.size - 1)
+    assert of.no_interval(quantile) is why
+    assert (of.ranks(quantile) is None) == (why is not None)
 
 
 def test_dependence_is_tested_half_a_block_apart() -> None:
