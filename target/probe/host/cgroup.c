@@ -98,13 +98,28 @@ static bool find_mount(const char *proc, const struct place *place, char folder[
 	return found;
 }
 
+static bool has(const char *folder, const char *name)
+{
+	char path[CGROUP_PATH + 32];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return access(path, F_OK) == 0;
+}
+
+/* The root of the hierarchy, which has no quota; in a namespace the top of the mount may be another group.  One file is in
+ * the root of version 1 alone, the other in all groups of version 2 but the root. */
+static bool is_root(const char *folder)
+{
+	return has(folder, "cgroup.sane_behavior") || (has(folder, "cgroup.controllers") && !has(folder, "cgroup.type"));
+}
+
 static void open_level(struct cgroup *cgroup, const char *folder)
 {
 	char path[CGROUP_PATH + 32];
 	int64_t runtime_us, period_us;
 
 	snprintf(path, sizeof(path), "%s/cpu.stat", folder);
-	cgroup->stat_fd[cgroup->levels++] = open(path, O_RDONLY | O_CLOEXEC);
+	cgroup->stat_fd[cgroup->levels++] = is_root(folder) ? -1 : open(path, O_RDONLY | O_CLOEXEC);
 	snprintf(path, sizeof(path), "%s/cpu.rt_period_us", folder);
 	if (!read_number(path, &period_us) || period_us <= 0)
 		return;

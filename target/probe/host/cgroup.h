@@ -12,7 +12,7 @@
 struct cgroup {
 	bool known; /* a hierarchy that can limit CPU time is mounted and holds this process */
 	int levels;
-	int stat_fd[CGROUP_LEVELS]; /* cpu.stat of the own group and of those above it */
+	int stat_fd[CGROUP_LEVELS]; /* cpu.stat of the own group and of those above it; -1 of the root */
 	int64_t rt_runtime_us, rt_period_us; /* the tightest budget of real-time tasks; period 0: groups have none */
 	char rt_path[CGROUP_PATH];	     /* the file that holds it */
 };

@@ -27,6 +27,14 @@ static void put(const char *name, const char *content)
 		fclose(file);
 }
 
+static void take_away(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	check(!unlink(path));
+}
+
 static void put_mount(const char *root, const char *type, const char *options)
 {
 	char line[512];
@@ -50,7 +58,8 @@ static void version_1(void)
 
 	put("cgroup", "3:cpuset:/elsewhere\n2:cpuacct:/\n1:cpu:/outer/inner\n0::/unified\n");
 	put_mount("/", "cgroup", "cpu");
-	put("fs/cpu.stat", "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n");
+	put("fs/cgroup.sane_behavior", "0\n"); /* as in the root alone, which is not read */
+	put("fs/cpu.stat", "nr_periods 99\nnr_throttled 99\nthrottled_time 0\n");
 	put("fs/outer/cpu.stat", "nr_periods 9\nnr_throttled 5\nthrottled_time 10\n");
 	put("fs/outer/inner/cpu.stat", "nr_periods 9\nnr_throttled 2\nthrottled_time 10\n");
 	put("fs/cpu.rt_runtime_us", "950000\n");
@@ -69,6 +78,7 @@ static void version_1(void)
 	put("fs/outer/inner/cpu.rt_runtime_us", "0\n");
 	cgroup_open(&cgroup, folder);
 	check(cgroup.rt_runtime_us == 0 && cgroup.rt_period_us == 1000000);
+	take_away("fs/cgroup.sane_behavior");
 }
 
 /* A container without a namespace of groups: its own group is what is mounted. */
@@ -90,7 +100,10 @@ static void version_2(void)
 
 	put("cgroup", "0::/slice/scope\n");
 	put_mount("/", "cgroup2", "nsdelegate");
-	put("fs/cpu.stat", "usage_usec 1\n");
+	put("fs/cgroup.controllers", "cpu\n");
+	put("fs/slice/cgroup.controllers", "cpu\n");
+	put("fs/slice/cgroup.type", "domain\n"); /* which the root has not */
+	put("fs/cpu.stat", "usage_usec 1\nnr_throttled 99\n");
 	put("fs/slice/cpu.stat", "usage_usec 1\nnr_periods 7\nnr_throttled 3\nthrottled_usec 8\n");
 	put("fs/slice/scope/cpu.stat", "usage_usec 1\nnr_periods 7\nnr_throttled 1\nthrottled_usec 8\n");
 	cgroup_open(&cgroup, folder);
