@@ -63,7 +63,7 @@ static bool cpu_exists(long cpu)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%ld", cpu);
-	return cpu < sysconf(_SC_NPROCESSORS_CONF) || access(path, F_OK) == 0;
+	return access(path, F_OK) == 0 || cpu < sysconf(_SC_NPROCESSORS_CONF);
 }
 
 static void add_cpu(const struct option_spec *option, const char *value, long cpu)

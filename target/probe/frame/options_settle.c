@@ -19,13 +19,14 @@
 /* Those this process may use; to watch, all. */
 static struct cpu_list usable_cpus(const struct probe *probe)
 {
-	long configured = sysconf(_SC_NPROCESSORS_CONF);
 	struct cpu_list list;
+	long configured;
 
 	if (!probe->watches && !place_read(&list))
 		return list;
 	list = (struct cpu_list){.count = 1};
-	for (int cpu = 1; probe->watches && cpu < configured && cpu < MAX_CPUS; cpu++)
+	configured = probe->watches ? sysconf(_SC_NPROCESSORS_CONF) : 1;
+	for (int cpu = 1; cpu < configured && cpu < MAX_CPUS; cpu++)
 		list.cpu[list.count++] = cpu;
 	return list;
 }

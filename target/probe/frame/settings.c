@@ -22,8 +22,10 @@ static int64_t locked_kib(void)
 	FILE *status = fopen("/proc/self/status", "re");
 
 	while (status && fgets(line, sizeof(line), status))
-		if (sscanf(line, "VmLck: %lld", &kib) == 1)
+		if (!strncmp(line, "VmLck:", 6)) {
+			sscanf(line, "VmLck: %lld", &kib);
 			break;
+		}
 	if (status)
 		fclose(status);
 	return kib;

@@ -12,7 +12,7 @@
 
 #include "run.h"
 
-#define STACK_ROOM (128 * 1024)
+#define STACK_ROOM (64 * 1024)
 
 void run_name(struct run *run)
 {
