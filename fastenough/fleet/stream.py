@@ -49,6 +49,20 @@ async def _unsaid(error: Exception) -> None:
     """Error callback that does nothing: the library would print a traceback, and callers report the error."""
 
 
+def _unavailable(url: str, error: Exception) -> Unavailable:
+    server = url.rpartition("@")[2]  # without a password
+    return Unavailable(f"NATS at {server} is not available: {str(error) or type(error).__name__}")
+
+
+async def connected(url: str) -> Client:
+    """A connection to a server, which it keeps up; raises Unavailable if none answers."""
+    try:
+        # unlimited attempts are right for reconnecting only, so the first connection has a time limit
+        return await asyncio.wait_for(nats.connect(url, max_reconnect_attempts=-1, error_cb=_unsaid), _CONNECT_S)
+    except (Error, OSError, TimeoutError) as error:
+        raise _unavailable(url, error) from None
+
+
 class ChunkStream:
     """The stream of a server, created if it is missing.
 
@@ -63,14 +77,11 @@ class ChunkStream:
     @classmethod
     async def opened(cls, url: str) -> Self:
         """Connect to a server; raises Unavailable if none answers."""
+        stream = cls(await connected(url))
         try:
-            # unlimited attempts are right for reconnecting only, so the first connection has a time limit
-            client = await asyncio.wait_for(nats.connect(url, max_reconnect_attempts=-1, error_cb=_unsaid), _CONNECT_S)
-            stream = cls(client)
             await stream._make()
         except (Error, OSError, TimeoutError) as error:
-            server = url.rpartition("@")[2]  # without a password
-            raise Unavailable(f"NATS at {server} is not available: {str(error) or type(error).__name__}") from None
+            raise _unavailable(url, error) from None
         return stream
 
     async def _make(self) -> None:

@@ -30,9 +30,9 @@ class Signer:
     principal: str | None
 
 
-def sign(content: bytes, key: Path) -> bytes:
+def sign(content: bytes, key: Path, namespace: str = NAMESPACE) -> bytes:
     """The signature of this content; asks for the key's passphrase on the terminal.  Raises BadInput."""
-    done = _ssh_keygen(["sign", "-q", "-f", str(key)], content, patience_s=None)
+    done = _ssh_keygen(["sign", "-q", "-f", str(key)], content, patience_s=None, namespace=namespace)
     if done.returncode:
         raise BadInput(f"--sign {key}: {_reason(done)}; name a private key, or the public key of one in ssh-agent")
     return done.stdout
@@ -84,11 +84,15 @@ def _descriptor(content: bytes) -> Iterator[tuple[int, str]]:
 
 
 def _ssh_keygen(
-    arguments: Sequence[str], content: bytes, files: Sequence[int] = (), patience_s: float | None = _PATIENCE_S
+    arguments: Sequence[str],
+    content: bytes,
+    files: Sequence[int] = (),
+    patience_s: float | None = _PATIENCE_S,
+    namespace: str = NAMESPACE,
 ) -> subprocess.CompletedProcess[bytes]:
     try:
         return subprocess.run(
-            ["ssh-keygen", "-Y", *arguments, "-n", NAMESPACE],
+            ["ssh-keygen", "-Y", *arguments, "-n", namespace],
             input=content,
             capture_output=True,
             pass_fds=files,

@@ -19,11 +19,13 @@
 #define STUCK_NS (1800 * NS_PER_S) /* a slow link needs minutes for one message */
 #define TOPIC 64
 #define REFUSED_SUBSCRIPTION 0x80
+#define SIGNED "/signed"
 
 static void on_connect(struct mosquitto *client, void *argument, int status)
 {
 	struct connection *connection = argument;
-	char topic[TOPIC];
+	char answers[TOPIC], orders[TOPIC];
+	char *const topics[] = {answers, orders};
 
 	if (status) {
 		say_once(SAY_SERVER, "%s:%d refuses the connection: %s", connection->options->server, connection->options->port,
@@ -31,8 +33,9 @@ static void on_connect(struct mosquitto *client, void *argument, int status)
 		connection->refused = true;
 		return;
 	}
-	snprintf(topic, sizeof(topic), "fe/order/%s", connection->options->board.machine);
-	mosquitto_subscribe(client, NULL, topic, 0);
+	snprintf(answers, sizeof(answers), "fe/order/%s", connection->options->board.machine);
+	snprintf(orders, sizeof(orders), "fe/order/%s" SIGNED, connection->options->board.machine);
+	mosquitto_subscribe_multiple(client, NULL, connection->order ? 2 : 1, topics, 0, 0, NULL);
 }
 
 /* Only now, so that no answer is missed. */
@@ -48,6 +51,9 @@ static void on_subscribe(struct mosquitto *client, void *argument, int id, int c
 		connection->refused = true;
 		return;
 	}
+	if (count > 1 && granted[1] >= REFUSED_SUBSCRIPTION)
+		say_once(SAY_ORDER, "%s:%d permits no subscription to fe/order/%s" SIGNED "; no order arrives",
+			 connection->options->server, connection->options->port, connection->options->board.machine);
 	say_once(SAY_SERVER, "connected to %s:%d", connection->options->server, connection->options->port);
 	connection->ready = true;
 }
@@ -65,10 +71,13 @@ static void on_publish(struct mosquitto *client, void *argument, int id)
 static void on_message(struct mosquitto *client, void *argument, const struct mosquitto_message *message)
 {
 	struct connection *connection = argument;
+	size_t length = strlen(message->topic), tail = strlen(SIGNED);
+	bool is_order = length >= tail && !strcmp(message->topic + length - tail, SIGNED);
+	void (*take)(void *, const char *, size_t) = is_order ? connection->order : connection->answer;
 
 	(void)client;
-	if (message->payloadlen > 0)
-		connection->message(connection->argument, message->payload, (size_t)message->payloadlen);
+	if (message->payloadlen > 0 && take)
+		take(connection->argument, message->payload, (size_t)message->payloadlen);
 }
 
 /* Up to half longer, so that the boards of a fleet, or two of one machine ID, do not keep step. */
@@ -175,16 +184,29 @@ bool connection_has_room(const struct connection *connection)
 	return connection->ready && connection->under_way < MOST_UNDER_WAY;
 }
 
+static void publish(struct connection *connection, const char *topic, const void *payload, size_t size)
+{
+	if (mosquitto_publish(connection->client, NULL, topic, (int)size, payload, 1, false) != MOSQ_ERR_SUCCESS)
+		return;
+	if (!connection->under_way++)
+		connection->moved_ns = boot_ns();
+}
+
 void connection_publish(struct connection *connection, const void *payload, size_t size)
 {
 	const char *machine = connection->options->board.machine;
 	char topic[TOPIC];
 
 	snprintf(topic, sizeof(topic), "fe/ring/%c/%s", machine[0], machine);
-	if (mosquitto_publish(connection->client, NULL, topic, (int)size, payload, 1, false) != MOSQ_ERR_SUCCESS)
-		return;
-	if (!connection->under_way++)
-		connection->moved_ns = boot_ns();
+	publish(connection, topic, payload, size);
+}
+
+void connection_reply(struct connection *connection, const char *answer)
+{
+	char topic[TOPIC];
+
+	snprintf(topic, sizeof(topic), "fe/ack/%s", connection->options->board.machine);
+	publish(connection, topic, answer, strlen(answer));
 }
 
 void connection_works(struct connection *connection)

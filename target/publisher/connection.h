@@ -17,7 +17,8 @@ struct mosquitto;
 
 struct connection {
 	const struct options *options;
-	void (*message)(void *argument, const char *message, size_t size);
+	void (*answer)(void *argument, const char *message, size_t size); /* of a taker */
+	void (*order)(void *argument, const char *message, size_t size);  /* NULL: none are accepted */
 	void *argument;
 	struct mosquitto *client; /* NULL: not connected */
 	bool ready;               /* takers' answers arrive */
@@ -33,6 +34,8 @@ void connection_serve(struct connection *connection);
 /* Whether a message can be published now. */
 bool connection_has_room(const struct connection *connection);
 void connection_publish(struct connection *connection, const void *payload, size_t size);
+/* Sends the answer to an order. */
+void connection_reply(struct connection *connection, const char *answer);
 /* The other side works: the next connection need not wait. */
 void connection_works(struct connection *connection);
 

@@ -2,7 +2,7 @@
 /*
  * fastenough-publisher: publishes what a board's service records, until takers have stored it; see docs/fleet-boards.md.
  *
- * It may be killed at any time: nothing but the ring and the takers' answers is needed.
+ * It may be killed at any time: nothing but the ring, the takers' answers and the time of the newest order is needed.
  */
 #include <mosquitto.h>
 #include <signal.h>
@@ -13,6 +13,7 @@
 #include "connection.h"
 #include "delivery.h"
 #include "options.h"
+#include "orders.h"
 #include "ring_view.h"
 
 #define SCAN_NS NS_PER_S
@@ -20,16 +21,26 @@
 struct publisher {
 	struct connection connection;
 	struct ring_view ring;
+	struct orders orders;
 	int64_t scanned_ns;
 	bool was_ready;
 };
 
-static void take_message(void *argument, const char *message, size_t size)
+static void take_answer(void *argument, const char *message, size_t size)
 {
 	struct publisher *publisher = argument;
 
 	if (delivery_answer(&publisher->ring, message, size, boot_ns()))
 		connection_works(&publisher->connection);
+}
+
+static void take_order(void *argument, const char *message, size_t size)
+{
+	struct publisher *publisher = argument;
+	char answer[ORDERS_ANSWER];
+
+	if (orders_take(&publisher->orders, message, size, answer))
+		connection_reply(&publisher->connection, answer);
 }
 
 static void scan_when_due(struct publisher *publisher)
@@ -71,7 +82,11 @@ int main(int argc, char **argv)
 {
 	struct options options = options_parse(argc, argv);
 	struct publisher publisher = {
-		.connection = {.options = &options, .message = take_message, .argument = &publisher, .wait_ns = NS_PER_S},
+		.connection = {
+			.options = &options, .answer = take_answer, .order = options.signers ? take_order : NULL,
+			.argument = &publisher, .wait_ns = NS_PER_S,
+		},
+		.orders = {.options = &options},
 		.ring = {.path = options.ring, .folder = -1},
 	};
 	unsigned seed = 0;

@@ -31,12 +31,15 @@ static const struct option_text texts[] = {
 	{"key", "its private key, not encrypted", false},
 	{"user", "name of this board at the server, with --password-file", false},
 	{"password-file", "file whose first line is the password", false},
+	{"signers", "allowed signers of orders, see ssh-keygen(1) (no orders are accepted)", false},
+	{"state", "file with the time of the newest order (/var/lib/fastenough-publisher/last-order)", false},
+	{"executor", "program that carries out orders: it gets the action and its value", false},
 	{"without-tls", "connect without encryption; never with a password", true},
 	{"help", "print this text", true},
 	{"version", "print the version", true},
 };
 
-enum { SERVER, PORT, RING, MACHINE_ID, TYPE, CA, CERT, KEY, USER, PASSWORD_FILE, WITHOUT_TLS, HELP, VERSION, OPTIONS };
+enum { SERVER, PORT, RING, MACHINE_ID, TYPE, CA, CERT, KEY, USER, PASSWORD_FILE, SIGNERS, STATE, EXECUTOR, WITHOUT_TLS, HELP, VERSION, OPTIONS };
 
 static void print_help(void)
 {
@@ -147,6 +150,9 @@ static void check_access(struct options *options)
 	require_readable("ca", options->ca);
 	require_readable("cert", options->certificate);
 	require_readable("key", options->key);
+	require_readable("signers", options->signers);
+	if (options->executor && (*options->executor != '/' || access(options->executor, X_OK)))
+		bad_input("--executor: %s is not the absolute path of a program", options->executor);
 	if (options->password_file)
 		read_password(options);
 }
@@ -156,7 +162,8 @@ static void take(struct options *options, int option, const char *value)
 	const char **words[OPTIONS] = {
 		[SERVER] = &options->server, [RING] = &options->ring, [MACHINE_ID] = &options->machine_id,
 		[TYPE] = &options->type, [CA] = &options->ca, [CERT] = &options->certificate, [KEY] = &options->key,
-		[USER] = &options->user, [PASSWORD_FILE] = &options->password_file,
+		[USER] = &options->user, [PASSWORD_FILE] = &options->password_file, [SIGNERS] = &options->signers,
+		[STATE] = &options->state, [EXECUTOR] = &options->executor,
 	};
 
 	if (option == HELP)
@@ -173,7 +180,10 @@ static void take(struct options *options, int option, const char *value)
 
 struct options options_parse(int argc, char **argv)
 {
-	struct options options = {.ring = "/var/lib/fastenough/ring", .machine_id = "/etc/machine-id"};
+	struct options options = {
+		.ring = "/var/lib/fastenough/ring", .machine_id = "/etc/machine-id",
+		.state = "/var/lib/fastenough-publisher/last-order",
+	};
 	struct option known[OPTIONS + 1] = {0};
 	int option;
 

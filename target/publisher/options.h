@@ -15,6 +15,7 @@ struct options {
 	const char *ca, *certificate, *key;
 	const char *user, *password_file;
 	bool without_tls;
+	const char *signers, *state, *executor; /* NULL: no orders; the newest one; none is carried out */
 	/* read from the files */
 	struct board board;
 	char password[OPTIONS_WORD];

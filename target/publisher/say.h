@@ -3,7 +3,7 @@
 #ifndef SAY_H
 #define SAY_H
 
-enum say_subject { SAY_RING, SAY_SERVER, SAY_TAKER, SAY_SUBJECTS };
+enum say_subject { SAY_RING, SAY_SERVER, SAY_TAKER, SAY_ORDER, SAY_SUBJECTS };
 
 __attribute__((format(printf, 1, 2))) void say(const char *format, ...);
 /* The same unless it was the last line of this subject. */

@@ -31,6 +31,7 @@ from fastenough.exchange.rows import SERIES_COLUMNS
 from fastenough.farm.bisect import Bisection
 from fastenough.farm.tokens import Token
 from fastenough.fleet.compaction import CompactedPartition
+from fastenough.fleet.orders import Acknowledgement
 from fastenough.fleet.trial import FleetTrialResult
 from fastenough.gauge.calibration import Calibration, SelfTest
 from fastenough.gauge.ports import Port
@@ -323,6 +324,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "monitor pull": Versioned(PullResult),
     "farm run": _FARM_LINE,
     "farm take": _FARM_LINE,
+    "farm order": Versioned(Acknowledgement),
     "farm compact": Versioned({"compacted": ListOf(CompactedPartition)}),
     "farm try": Either((_FARM_LINE, Versioned(FleetTrialResult))),
     "farm status": Versioned(

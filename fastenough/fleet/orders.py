@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Orders to boards that publish: signed lines, and the boards' acknowledgements.
+
+The signed line names the machine, the time of issue and the time of expiry.  The time of issue is also the sequence
+number: a board accepts only orders that were issued after the last one that it accepted.  The text is exact, since the
+publisher (``target/publisher/order.c``) refuses any other spelling of the same content."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import secrets
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from nats.aio.subscription import Subscription
+from nats.errors import TimeoutError as NatsTimeout
+
+from fastenough.fleet.stream import connected
+from fastenough.model import BadInput
+from fastenough.pack.signature import sign
+
+NAMESPACE = "fastenough-order"
+"""Signatures made for another purpose, such as an evidence pack, are no orders."""
+ACTIONS = ("check", "interval", "trace", "plan")
+REPLAYED = "replayed"
+_MACHINE = re.compile(r"[0-9a-f]{32}")
+_SIGNER = re.compile(r"[0-9A-Za-z][0-9A-Za-z@._-]{0,63}")
+_DURATION = re.compile(r"[1-9]\d{0,5}(ms|s|min|h)")
+_MOST_PLAN_BYTES = 40_000
+_MOST_VALID_S = 7 * 86400
+_MOST_ANSWER_BYTES = 2000
+_AGAIN_S = 35.0
+"""Longer than a board takes to verify and carry out an order."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """An order to the board of a machine id.  ``by``: who signs, by the name in the board's file of allowed signers."""
+
+    id: str
+    machine: str
+    issued_us: int
+    expires_s: int
+    by: str
+    action: str
+    value: str
+
+    def line(self) -> bytes:
+        """The signed text."""
+        return json.dumps({"order": 1, **asdict(self)}, separators=(",", ":")).encode() + b"\n"
+
+
+@dataclass(frozen=True)
+class Acknowledgement:
+    """A board's answer: ``state`` is ``done`` or ``refused``, then with a ``reason``; ``detail`` is of the executor."""
+
+    order: str
+    state: str
+    reason: str
+    detail: str
+
+
+def make_order(machine: str, action: str, value: str, by: str, valid_s: float) -> Order:
+    """A new order, valid from now on for ``valid_s`` seconds; raises BadInput for what a board would refuse."""
+    if not _MACHINE.fullmatch(machine):
+        raise BadInput(f"{machine[:40]!r} is not a machine id; write its 32 hexadecimal digits")
+    if not _SIGNER.fullmatch(by):
+        raise BadInput(
+            f"--signer {by[:80]!r}: use up to 64 letters, digits and @ . _ -, beginning with a letter or digit"
+        )
+    if not 1 <= valid_s <= _MOST_VALID_S:
+        raise BadInput(f"--valid: {valid_s:g} s is not between 1 s and 7 days")
+    if not _is_valid(action, value):
+        raise BadInput(f"{action} {value[:40]}: 'check' has no value, 'plan' has a file, others a duration such as 60s")
+    issued_us = time.time_ns() // 1000
+    return Order(secrets.token_hex(8), machine, issued_us, int(issued_us / 1e6 + valid_s), by, action, value)
+
+
+def _is_valid(action: str, value: str) -> bool:
+    if action in ("check", "plan"):
+        return (action == "plan") == bool(value)
+    return action in ACTIONS and _DURATION.fullmatch(value) is not None
+
+
+def packed_plan(content: bytes) -> str:
+    """The value of an order to run a plan."""
+    if len(content) > _MOST_PLAN_BYTES:
+        raise BadInput(f"the plan is longer than {_MOST_PLAN_BYTES} bytes")
+    return base64.b64encode(content).decode()
+
+
+def signed(order: Order, key: Path) -> bytes:
+    """The message of an order; asks for the key's passphrase on the terminal.  Raises BadInput."""
+    return order.line() + sign(order.line(), key, NAMESPACE)
+
+
+def acknowledgement_of(payload: bytes) -> Acknowledgement:
+    """Parse a board's answer to an order; raises BadInput for anything else."""
+    try:
+        document = json.loads(payload[:_MOST_ANSWER_BYTES])
+        found = Acknowledgement(*(document[name] for name in ("order", "state", "reason", "detail")))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BadInput(f"not an answer to an order: {error}") from None
+    if not all(isinstance(text, str) for text in asdict(found).values()) or found.state not in ("done", "refused"):
+        raise BadInput("not an answer to an order: its members are not texts, or its state is unknown")
+    return found
+
+
+async def send(server: str, order: Order, message: bytes, wait_s: float) -> Acknowledgement | None:
+    """Send an order until the board answers; None after ``wait_s`` seconds or the expiry of the order.
+
+    An order is lost if the board is not connected, so it is sent again.  A board carries it out once.  Raises
+    Unavailable if the server does not answer.
+    """
+    end_s = min(time.time() + wait_s, order.expires_s)
+    client = await connected(server)
+    try:
+        answers = await client.subscribe(f"fe.ack.{order.machine}")
+        while time.time() < end_s:
+            await client.publish(f"fe.order.{order.machine}.signed", message)
+            found = await _answer_before(answers, order, min(end_s, time.time() + _AGAIN_S))
+            if found is not None:
+                return found
+        return None
+    finally:
+        await client.close()
+
+
+async def _answer_before(answers: Subscription, order: Order, end_s: float) -> Acknowledgement | None:
+    while (left_s := end_s - time.time()) > 0:
+        try:
+            answer = await answers.next_msg(timeout=left_s)
+        except NatsTimeout:
+            return None
+        found = _answer_to(order, answer.data)
+        if found is not None:
+            return found
+    return None
+
+
+def _answer_to(order: Order, payload: bytes) -> Acknowledgement | None:
+    try:
+        found = acknowledgement_of(payload)
+    except BadInput:
+        return None
+    return found if found.order == order.id else None

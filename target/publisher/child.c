@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "boot_clock.h"
+
+#define FILE_NUMBER 3
+#define MOST_OPEN 1024
+#define NOT_STARTED 127
+#define NS_PER_MS INT64_C(1000000)
+#define POLL_MS 50
+
+/* An anonymous file, to be read from its beginning; -1 and errno. */
+static int anonymous(const char *content, size_t size)
+{
+	int file = memfd_create("fastenough", MFD_CLOEXEC);
+
+	if (file >= 0 && (write(file, content, size) != (ssize_t)size || lseek(file, 0, SEEK_SET))) {
+		close(file);
+		return -1;
+	}
+	return file;
+}
+
+/* Only standard input, output and the file stay open: the connection to the server is none of its business. */
+static void become(const struct child *child, int input, int output, int file)
+{
+	setpgid(0, 0);
+	signal(SIGPIPE, SIG_DFL);
+	dup2(input, STDIN_FILENO);
+	dup2(output, STDOUT_FILENO);
+	dup2(output, STDERR_FILENO);
+	if (file == FILE_NUMBER)
+		fcntl(file, F_SETFD, 0);
+	else if (file >= 0)
+		dup2(file, FILE_NUMBER);
+	for (int number = file < 0 ? FILE_NUMBER : FILE_NUMBER + 1; number < MOST_OPEN; number++)
+		close(number);
+	execvp(child->words[0], (char *const *)child->words);
+	_exit(NOT_STARTED);
+}
+
+/* Reads until the program and all that it left behind have closed their output; false where the time is up. */
+static bool read_line(int output, int64_t end_ns, char *line, size_t room)
+{
+	struct pollfd event = {.fd = output, .events = POLLIN};
+	size_t held = 0;
+	char block[512];
+
+	*line = '\0';
+	while (boot_ns() < end_ns) {
+		size_t left = room - 1 - held;
+		ssize_t size;
+
+		if (poll(&event, 1, POLL_MS) <= 0)
+			continue;
+		size = read(output, block, sizeof(block));
+		if (size <= 0)
+			return true;
+		left = left < (size_t)size ? left : (size_t)size;
+		memcpy(line + held, block, left);
+		held += left;
+		line[held] = '\0';
+	}
+	return false;
+}
+
+/* A program may close its output long before it ends. */
+static int wait_until(pid_t process, int64_t end_ns)
+{
+	struct timespec pause = {0, POLL_MS * NS_PER_MS / 10};
+	int status;
+
+	while (!waitpid(process, &status, WNOHANG)) {
+		if (boot_ns() >= end_ns) {
+			kill(-process, SIGKILL);
+			waitpid(process, &status, 0);
+			return -1;
+		}
+		nanosleep(&pause, NULL);
+	}
+	return WIFEXITED(status) && WEXITSTATUS(status) != NOT_STARTED ? WEXITSTATUS(status) : -1;
+}
+
+static int run(const struct child *child, int input, int file, char *line, size_t room)
+{
+	int64_t end_ns = boot_ns() + child->limit_ns;
+	int ends[2], status;
+	pid_t process;
+
+	if (pipe(ends))
+		return -1;
+	process = fork();
+	if (!process)
+		become(child, input, ends[1], file);
+	close(ends[1]);
+	if (process > 0)
+		setpgid(process, process);
+	if (process > 0 && !read_line(ends[0], end_ns, line, room))
+		kill(-process, SIGKILL);
+	close(ends[0]);
+	status = process > 0 ? wait_until(process, end_ns) : -1;
+	line[strcspn(line, "\r\n")] = '\0';
+	return status;
+}
+
+int child_run(const struct child *child, char *line, size_t room)
+{
+	int input = anonymous(child->input, child->input_size);
+	int file = child->file ? anonymous(child->file, child->file_size) : -1;
+	int status = -1;
+
+	*line = '\0';
+	if (input >= 0 && (file >= 0 || !child->file))
+		status = run(child, input, file, line, room);
+	if (input >= 0)
+		close(input);
+	if (file >= 0)
+		close(file);
+	return status;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "orders.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "boot_clock.h"
+#include "child.h"
+#include "last_order.h"
+#include "order.h"
+#include "say.h"
+
+#define NAMESPACE "fastenough-order" /* the signature of anything else is none of an order */
+#define MINUTE_NS (60 * NS_PER_S)
+#define MOST_IN_MINUTE 60 /* verification takes time beside real-time tasks */
+#define VERIFY_NS (10 * NS_PER_S)
+#define EXECUTE_NS (20 * NS_PER_S) /* shorter than the server's patience with a silent client */
+#define DETAIL 128
+
+static bool too_many(struct orders *orders)
+{
+	int64_t now_ns = boot_ns();
+
+	if (!orders->minute_ns || now_ns - orders->minute_ns > MINUTE_NS) {
+		orders->minute_ns = now_ns;
+		orders->in_minute = 0;
+	}
+	return ++orders->in_minute > MOST_IN_MINUTE;
+}
+
+/* Whether it is signed by who it names, with a key that the file of allowed signers gives them. */
+static bool is_signed(const struct order *order, const char *signers, char detail[DETAIL])
+{
+	const char *const words[] = {"ssh-keygen", "-Y", "verify", "-f", signers, "-I", order->by, "-n", NAMESPACE, "-s",
+				     CHILD_FILE, NULL};
+	struct child child = {
+		.words = words, .limit_ns = VERIFY_NS,
+		.input = order->line, .input_size = order->line_size,
+		.file = order->signature, .file_size = order->signature_size,
+	};
+
+	return child_run(&child, detail, DETAIL) == 0;
+}
+
+/* Why the order must not be carried out; NULL where it may, and then it is recorded. */
+static const char *admit(const struct order *order, const struct options *options, char detail[DETAIL])
+{
+	const char *fault;
+	int64_t last_us;
+
+	if (!last_order_read(options->state, &last_us)) {
+		snprintf(detail, DETAIL, "%s", strerror(errno));
+		return "state";
+	}
+	fault = order_fault(order, options->board.machine, last_us, time(NULL));
+	if (!fault && !is_signed(order, options->signers, detail))
+		fault = "signature";
+	if (!fault && !last_order_write(options->state, order->issued_us)) {
+		snprintf(detail, DETAIL, "%s", strerror(errno));
+		return "state";
+	}
+	return fault;
+}
+
+/* Why it was not carried out; NULL where it was. */
+static const char *execute(const struct order *order, const struct options *options, char detail[DETAIL])
+{
+	const char *const words[] = {options->executor, order->action, order->value, NULL};
+	struct child child = {.words = words, .limit_ns = EXECUTE_NS, .input = "", .input_size = 0};
+
+	*detail = '\0';
+	if (!order_is_known(order))
+		return "unknown";
+	if (!strcmp(order->action, "check"))
+		return NULL;
+	if (!options->executor)
+		return "unsupported";
+	return child_run(&child, detail, DETAIL) ? "failed" : NULL;
+}
+
+/* Printable, and without what JSON would escape. */
+static void make_plain(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~' || *text == '"' || *text == '\\')
+			*text = '?';
+}
+
+bool orders_take(struct orders *orders, const char *message, size_t size, char answer[ORDERS_ANSWER])
+{
+	static struct order order;
+	char detail[DETAIL] = "";
+	const char *fault = "malformed";
+	bool parsed;
+
+	if (too_many(orders)) {
+		say_once(SAY_ORDER, "more than %d orders in a minute; ignoring the rest", MOST_IN_MINUTE);
+		return false;
+	}
+	parsed = order_parse(&order, message, size);
+	if (parsed) {
+		fault = admit(&order, orders->options, detail);
+		if (!fault) {
+			fault = execute(&order, orders->options, detail);
+			say("order %s of %s, %s: %s", order.id, order.by, order.action, fault ? fault : "done");
+		}
+	}
+	if (fault)
+		say_once(SAY_ORDER, "refused an order: %s", fault);
+	make_plain(detail);
+	snprintf(answer, ORDERS_ANSWER, "{\"order\":\"%s\",\"state\":\"%s\",\"reason\":\"%s\",\"detail\":\"%s\"}",
+		 parsed ? order.id : "", fault ? "refused" : "done", fault ? fault : "", detail);
+	return true;
+}
