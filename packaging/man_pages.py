@@ -36,6 +36,7 @@ _FILES: dict[object, str] = {
     Path("fastenough-data"): "the store: the runs and their index",
     Path("report"): "the directory of the report; its first page is index.html",
     Path("fastenough-data/tokens.json"): "the hashes of the upload tokens",
+    Path("fastenough-data/fleet-users.json"): "the users of the NATS server of a fleet, with the hashes of passwords",
     RING: "the ring of recordings of the service on a board",
 }
 """Defaults of options that name a file or directory, and what that is."""

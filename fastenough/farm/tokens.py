@@ -9,25 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
-import os
 import re
 import secrets
-import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from fastenough.files import Untrusted
-from fastenough.folder import Folder
+from fastenough.farm.secret_file import Entry, SecretFile
 from fastenough.model import BadInput
 
 UPLOADS_AN_HOUR = 60
 _SHAPE = re.compile(r"fe1\.([0-9a-f]{16})\.([0-9A-Za-z_-]{43})")
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._@-]{0,63}")
-_MOST_FILE_BYTES = 1 << 20
 _NOBODY_SHA256 = hashlib.sha256(b"").hexdigest()
 
 
@@ -53,7 +48,7 @@ class Tokens:
     """The tokens in a file, which is created with the first token."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self._file = path, SecretFile(path, "tokens")
 
     def add(self, name: str, boards: Sequence[str], per_hour: int = UPLOADS_AN_HOUR) -> str:
         """Add a token; its secret cannot be printed again.  Raises BadInput for a name that is in use or invalid."""
@@ -88,13 +83,7 @@ class Tokens:
 
     def listed(self) -> list[Token]:
         """All tokens, oldest first; none without a file.  Raises BadInput for a file that others may read."""
-        try:
-            with Folder.at(self.path.parent) as folder:
-                return self._read(folder)
-        except FileNotFoundError:
-            return []
-        except (OSError, Untrusted) as error:
-            raise self._fault(error) from error
+        return self._tokens(self._file.entries())
 
     def known(self, presented: str) -> Token | None:
         """The token of this text, None if it is none.  The comparison takes constant time."""
@@ -108,38 +97,19 @@ class Tokens:
     @contextmanager
     def _changed(self) -> Iterator[list[Token]]:
         """The tokens; the file is rewritten if the block ends without an exception.  Changes are serialised."""
-        try:
-            with Folder.at(self.path.parent, make=True) as folder, folder.turn(lambda: None):
-                tokens = self._read(folder)
-                yield tokens
-                content = json.dumps(
-                    {"format": "fastenough-tokens", "version": 1, "tokens": [asdict(token) for token in tokens]},
-                    indent=1,
-                )
-                folder.replace(self.path.name, content.encode() + b"\n", 0o600)
-        except (OSError, Untrusted) as error:
-            raise self._fault(error) from error
+        with self._file.changed() as entries:
+            tokens = self._tokens(entries)
+            yield tokens
+            entries[:] = [asdict(token) for token in tokens]
 
-    def _read(self, folder: Folder) -> list[Token]:
+    def _tokens(self, entries: Sequence[Entry]) -> list[Token]:
         try:
-            status = folder.status(self.path.name)
-        except FileNotFoundError:
-            return []
-        if stat.S_IMODE(status.st_mode) & 0o077 or status.st_uid != os.geteuid():
-            raise BadInput(
-                f"{self.path} is accessible to other users; check its content, then run: chmod 600 {self.path}"
-            )
-        try:
-            return [_token(entry) for entry in json.loads(folder.read(self.path.name, _MOST_FILE_BYTES))["tokens"]]
+            return [_token(entry) for entry in entries]
         except (ValueError, KeyError, TypeError) as error:
-            raise BadInput(f"{self.path} is not a valid token file; move it away, and add the tokens again") from error
-
-    def _fault(self, error: Exception) -> BadInput:
-        reason = error.strerror if isinstance(error, OSError) else error
-        return BadInput(f"{self.path}: {reason}; use a file in a folder of your own")
+            raise self._file.damaged() from error
 
 
-def _token(entry: dict[str, object]) -> Token:
+def _token(entry: Entry) -> Token:
     """Raises ValueError, KeyError or TypeError."""
     token = Token(**{**entry, "boards": tuple(entry["boards"])})  # type: ignore[arg-type]
     texts = (token.id, token.name, token.sha256, *token.boards)

@@ -30,6 +30,7 @@ from fastenough.cli.doctor import Diagnosis
 from fastenough.exchange.rows import SERIES_COLUMNS
 from fastenough.farm.bisect import Bisection
 from fastenough.farm.tokens import Token
+from fastenough.fleet.access import FleetUser
 from fastenough.fleet.compaction import CompactedPartition
 from fastenough.fleet.orders import Acknowledgement
 from fastenough.fleet.trial import FleetTrialResult
@@ -67,6 +68,7 @@ _BENCH = Versioned({"running": bool, **{name: Maybe(kind) for name, kind in fiel
 _FAULTS = Versioned({"faults": Mapping[str, str]})
 _BOARD_CHANGE = Versioned({"board": str, "change": Literal["retired", "renamed", "withdrawn"]})
 _TOKEN = Extended(Token, {}, omitted=("sha256",))
+_FLEET_USER = Extended(FleetUser, {}, omitted=("bcrypt",))
 _FARM_LINE = {"at_s": float, "said": str}
 
 _AUDIT = Versioned(
@@ -324,6 +326,9 @@ DOCUMENTS: Mapping[str, Any] = {
     "monitor pull": Versioned(PullResult),
     "farm run": _FARM_LINE,
     "farm take": _FARM_LINE,
+    "farm user add": Versioned({"passwords": Mapping[str, str]}),
+    "farm user list": Versioned({"users": ListOf(_FLEET_USER)}),
+    "farm user revoke": Versioned({"revoked": _FLEET_USER}),
     "farm order": Versioned(Acknowledgement),
     "farm compact": Versioned({"compacted": ListOf(CompactedPartition)}),
     "farm try": Either((_FARM_LINE, Versioned(FleetTrialResult))),

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from pyarrow import parquet
 from sqlalchemy import select
@@ -122,8 +123,17 @@ def running_bus(folder: Path, security: str = "") -> Iterator[Bus]:
         bus.history.close()
 
 
+class MqttServer(Protocol):
+    """A server with its port for boards, in a folder."""
+
+    folder: Path
+    mqtt: int
+
+
 @contextmanager
-def publishing(program: Path, bus: Bus, ring: Path, machine: str, *options: str) -> Iterator[subprocess.Popen[str]]:
+def publishing(
+    program: Path, bus: MqttServer, ring: Path, machine: str, *options: str
+) -> Iterator[subprocess.Popen[str]]:
     """The publisher of a board; killed at the end, when no sanitizer may have said a word."""
     ident = bus.folder / f"machine-{machine}"
     ident.write_text(f"{machine}\n")

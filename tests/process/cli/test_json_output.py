@@ -108,6 +108,9 @@ COMMANDS = {
     "farm token add": [("lab", "--board", "press-1")],
     "farm token list": [()],
     "farm token revoke": [("lab",)],
+    "farm user add": [("taker1", "--role", "taker", "--site", "lab")],
+    "farm user list": [()],
+    "farm user revoke": [("taker1",)],
 }
 """Arguments of each command that is tried, in this order."""
 

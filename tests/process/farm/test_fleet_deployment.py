@@ -1,33 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What packaging/fleet deploys: files of the right form, commands that exist, a server with passwords and limits."""
+"""What packaging/fleet deploys: files of the right form, and commands that exist."""
 
 from __future__ import annotations
 
-import asyncio
-import os
 import re
 import shlex
-import shutil
-import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 import yaml
-from aiomqtt import Client, MqttError
 
 from fastenough.cli import cli as program
-from fastenough.farm.lab import free_ports
-from fastenough.fleet.chunk import order_topic, ring_topic, shard_of
-from fastenough.fleet.simulated import SimulatedBoard
-from fastenough.fleet.stream import ChunkStream
-from fastenough.model import Unavailable
 from tests.support.cli_calls import ROOT
 
 _FOLDER = ROOT / "packaging" / "fleet"
@@ -88,65 +76,3 @@ def test_a_pod_knows_its_part(pod: str, part: str) -> None:
         ["sh", "-c", script], env={"HOSTNAME": pod, "TAKERS": "2"}, check=True, capture_output=True, text=True
     ).stdout.split()
     assert words[-2:] == ["--part", part]
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[tuple[int, int, ssl.SSLContext]]:
-    """The server as deployed: ports for takers and for boards, and what trusts its certificate."""
-    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
-    names = "-addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout tls.key -out tls.crt"
-    subprocess.run([*make.split(), *names.split()], cwd=tmp_path, check=True, capture_output=True)
-    ports = free_ports(2)
-    text = (_FOLDER / "nats.conf").read_text().replace('"/data"', f'"{tmp_path}/data"').replace("/tls/", f"{tmp_path}/")
-    for old, new in zip(("0.0.0.0:4222", "0.0.0.0:8883"), ports, strict=True):
-        assert old in text
-        text = text.replace(old, f"127.0.0.1:{new}")
-    (tmp_path / "nats.conf").write_text(text)
-    passwords = {"BOARD_PASSWORD": "of-boards", "TAKER_PASSWORD": "of-takers"}
-    with subprocess.Popen(
-        ["nats-server", "-c", tmp_path / "nats.conf"], env={**os.environ, **passwords}, stderr=subprocess.DEVNULL
-    ) as process:
-        yield ports[0], ports[1], ssl.create_default_context(cafile=str(tmp_path / "tls.crt"))
-        process.kill()
-
-
-async def _opened(url: str) -> ChunkStream:
-    for _ in range(50):
-        try:
-            return await ChunkStream.opened(url)
-        except Unavailable:
-            await asyncio.sleep(0.1)
-    raise AssertionError("the server does not answer")
-
-
-async def _published(server: tuple[int, int, ssl.SSLContext]) -> tuple[int, int]:
-    """How many chunks of a board are in the stream, and how many another board could read."""
-    stream = await _opened(f"nats://taker:of-takers@127.0.0.1:{server[0]}")
-    board = SimulatedBoard(1, 60.0, 1_795_000_000.0, 0.0)
-    access = partial(Client, "127.0.0.1", server[1], username="board", password="of-boards", tls_context=server[2])
-    async with access(identifier="other") as other, access(identifier=board.machine) as client:
-        with suppress(MqttError):
-            await other.subscribe("fe/ring/#", qos=1, timeout=2)
-        await client.subscribe(order_topic(board.machine), qos=1)
-        await client.publish(ring_topic(board.machine), board.chunk(0, 1).packed(), qos=1)
-        await asyncio.sleep(0.5)
-        read = len(other.messages)
-    messages = await stream.read(shard_of(board.machine), 0, 10)
-    await stream.close()
-    return len(messages), read
-
-
-@pytest.mark.skipif(shutil.which("nats-server") is None, reason="nats-server is not installed")
-def test_a_board_publishes_and_reads_nothing_of_others(server: tuple[int, int, ssl.SSLContext]) -> None:
-    assert asyncio.run(_published(server)) == (1, 0)
-
-
-@pytest.mark.skipif(shutil.which("nats-server") is None, reason="nats-server is not installed")
-def test_nobody_without_a_password_is_served(server: tuple[int, int, ssl.SSLContext]) -> None:
-    async def tried() -> None:
-        await (await _opened(f"nats://taker:of-takers@127.0.0.1:{server[0]}")).close()
-        with pytest.raises(MqttError):
-            async with Client("127.0.0.1", server[1], username="board", password="guess", tls_context=server[2]):
-                pass
-
-    asyncio.run(tried())

@@ -60,6 +60,7 @@ SHORTER = (
 )
 _BEFORE = {
     "farm token revoke rack-5": "farm token add rack-5 --board r5s7",
+    "farm user conf > users.conf": "farm user add taker --role taker --site lab",
     "verify evidence.zip": "pack --limit 100us --out evidence.zip",
 }
 """What a page has its reader do first."""

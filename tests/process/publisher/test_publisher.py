@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import time
 from contextlib import ExitStack
@@ -11,7 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from fastenough.fleet.access import Role
+from fastenough.fleet.chunk import shard_of, unpacked
+from fastenough.fleet.orders import Acknowledgement, make_order, send, signed
 from fastenough.fleet.simulated import CPUS, SimulatedBoard
+from fastenough.fleet.stream import ChunkStream
+from tests.support.fleet_server import fleet_server
 from tests.support.processes import eventually
 from tests.support.publishing import WrittenRing, publishing, running_bus
 from tests.support.rings import recordings, start
@@ -150,3 +156,38 @@ def test_lines_that_are_not_whole_wait(publisher: Path, ring: WrittenRing, tmp_p
 def test_bad_options_are_one_line(publisher: Path, options: list[str], said: str) -> None:
     done = subprocess.run([publisher, *options], capture_output=True, text=True, check=False, timeout=30)
     assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_board_publishes_and_obeys_as_a_user_of_its_own(publisher: Path, ring: WrittenRing, tmp_path: Path) -> None:
+    """With no more permissions than ``farm user`` gives to it, to a taker and to an operator; by TLS."""
+    machine = board().machine
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "ann"], check=True)
+    (tmp_path / "signers").write_text(f"ann {(tmp_path / 'ann.pub').read_text()}")
+    ring.add(1, board(0), 0, 3)
+    with fleet_server(tmp_path) as server:
+        server.add([machine], Role.BOARD, "lab")
+        server.add(["taker"], Role.TAKER, "lab")
+        server.add(["operator"], Role.OPERATOR, "lab")
+        (tmp_path / "password").write_text(server.passwords[machine])
+        server.configure()
+        server.start()
+        options = f"--ca={tmp_path}/tls.crt --user={machine} --password-file={tmp_path}/password "
+        options += f"--signers={tmp_path}/signers --state={tmp_path}/last"
+
+        async def used() -> tuple[list[int], Acknowledgement | None]:
+            await (await server.spy("lab")).close()
+            stream = await ChunkStream.opened(server.url("taker"))
+            firsts: list[int] = []
+            with publishing(publisher, server, ring.folder, machine, *options.split()):
+                while not firsts:
+                    messages = await stream.read(shard_of(machine), 0, 10)
+                    firsts = [unpacked(message.payload, machine).first for message in messages]
+                    await asyncio.sleep(0.1)
+                order = make_order(machine, "check", "", "ann", 60)
+                answer = await send(server.url("operator"), order, signed(order, tmp_path / "ann"), 60)
+            await stream.close()
+            return firsts, answer
+
+        firsts, answer = asyncio.run(used())
+    assert firsts[0] == 0 and answer is not None and answer.state == "done"

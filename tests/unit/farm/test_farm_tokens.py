@@ -94,7 +94,7 @@ def test_a_file_that_is_none_is_refused_in_one_line(tmp_path: Path, content: str
     path = tmp_path / "tokens.json"
     path.write_text(content)
     path.chmod(0o600)
-    with pytest.raises(BadInput, match="not a valid token file"):
+    with pytest.raises(BadInput, match="not a valid file of tokens"):
         Tokens(path).listed()
 
 

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Users of the NATS server of a fleet: one for each board, and takers and operators of each site.
+
+Each site is an account of its own: NATS passes no message from one account to another.  Within a site, permissions
+limit a board to the topics of its machine id.  Each password is shown once, and only its hash is stored."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import secrets
+import string
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from fastenough.farm.secret_file import Entry, SecretFile
+from fastenough.fleet.chunk import shard_of
+from fastenough.model import BadInput, Unavailable
+
+_MACHINE = re.compile(r"[0-9a-f]{32}")
+_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,63}")
+_LIBRARIES = ("libcrypt.so.1", "libcrypt.so.2")
+_SALT = "./" + string.ascii_letters + string.digits
+_LAST_OF_SALT = ".Oeu"
+"""Of the last of 22 characters only two bits count."""
+
+
+class Role(StrEnum):
+    """What a user of the server may do."""
+
+    BOARD = "board"
+    TAKER = "taker"
+    OPERATOR = "operator"
+
+
+@dataclass(frozen=True)
+class FleetUser:
+    """A user as stored.  ``name``: of a board its machine id; ``site``: its account."""
+
+    name: str
+    role: Role
+    site: str
+    created_s: int
+    bcrypt: str
+
+    @property
+    def grants(self) -> dict[str, object]:
+        """What may be shown."""
+        return {name: value for name, value in asdict(self).items() if name != "bcrypt"}
+
+
+class FleetUsers:
+    """The users in a file, which is made with the first of them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._file = path, SecretFile(path, "users")
+
+    def add(self, names: Sequence[str], role: Role, site: str) -> dict[str, str]:
+        """New users, and their passwords by name, which cannot be printed again; raises BadInput for invalid names."""
+        if not _NAME.fullmatch(site):
+            raise BadInput(f"invalid site {site!r}; use up to 64 letters, digits, _ and -")
+        for name in names:
+            _require_valid(name, role)
+        passwords = {name: secrets.token_urlsafe(32) for name in names}
+        with self._changed() as users:
+            taken = {user.name for user in users} & set(names)
+            if taken:
+                raise BadInput(f"user {min(taken)} already exists; revoke it first")
+            users += [FleetUser(name, role, site, int(time.time()), _hash(passwords[name])) for name in passwords]
+        return passwords
+
+    def revoke(self, name: str) -> FleetUser:
+        """Remove a user; raises BadInput if there is none of that name."""
+        with self._changed() as users:
+            found = next((user for user in users if user.name == name), None)
+            if found is None:
+                raise BadInput(f"no user {name!r} in {self.path}; list the users with: fastenough farm user list")
+            users.remove(found)
+        return found
+
+    def listed(self) -> list[FleetUser]:
+        """All, oldest first; none if there is no file.  Raises BadInput for a file that others may read."""
+        return self._users(self._file.entries())
+
+    @contextmanager
+    def _changed(self) -> Iterator[list[FleetUser]]:
+        with self._file.changed() as entries:
+            users = self._users(entries)
+            yield users
+            entries[:] = [asdict(user) for user in users]
+
+    def _users(self, entries: Sequence[Entry]) -> list[FleetUser]:
+        try:
+            return [_user(entry) for entry in entries]
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._file.damaged() from error
+
+
+def _user(entry: Entry) -> FleetUser:
+    """Raises ValueError, KeyError or TypeError."""
+    user = FleetUser(**{**entry, "role": Role(entry["role"])})  # type: ignore[arg-type]
+    if not all(isinstance(text, str) for text in (user.name, user.site, user.bcrypt)):
+        raise ValueError("not a user")
+    _require_valid(user.name, user.role)
+    if not _NAME.fullmatch(user.site) or not re.fullmatch(r"\$2a\$[0-9]{2}\$[./0-9A-Za-z]{53}", user.bcrypt):
+        raise ValueError("not a user")
+    return user
+
+
+def _require_valid(name: str, role: Role) -> None:
+    """Raises BadInput: names are written into the server's configuration and into topics."""
+    if role is Role.BOARD and not _MACHINE.fullmatch(name):
+        raise BadInput(f"{name[:80]!r} is not a machine id; write its 32 hexadecimal digits")
+    if not _NAME.fullmatch(name) or (role is not Role.BOARD and _MACHINE.fullmatch(name)):
+        raise BadInput(f"invalid name {name[:80]!r}; use up to 64 letters, digits, _ and -, and no machine id")
+
+
+def _hash(password: str) -> str:
+    """The bcrypt hash that NATS compares a password with.
+
+    At the least cost: passwords have 256 random bits, and all boards of a fleet connect again after a restart.
+    """
+    salt = "".join(secrets.choice(_SALT) for _ in range(21)) + secrets.choice(_LAST_OF_SALT)
+    for name in _LIBRARIES:
+        try:
+            crypt = ctypes.CDLL(name).crypt
+        except (OSError, AttributeError):
+            continue
+        crypt.restype = ctypes.c_char_p
+        found: bytes | None = crypt(password.encode(), f"$2a$04${salt}".encode())
+        if found is not None and found.startswith(b"$2a$"):
+            return found.decode()
+    raise Unavailable("no libcrypt with bcrypt; install libcrypt1")
+
+
+@dataclass(frozen=True)
+class _Permissions:
+    """Subjects of a user, and the protocol by which it may connect."""
+
+    publish: tuple[str, ...]
+    subscribe: tuple[str, ...]
+    protocol: str
+
+
+def _permissions(user: FleetUser) -> _Permissions:
+    if user.role is Role.BOARD:
+        name = user.name
+        own = (f"fe.ring.{shard_of(name):x}.{name}", f"fe.ack.{name}")
+        return _Permissions(own, (f"fe.order.{name}", f"fe.order.{name}.signed"), "MQTT")
+    if user.role is Role.OPERATOR:
+        return _Permissions(("fe.order.*.signed",), ("fe.ack.*",), "STANDARD")
+    return _Permissions(("$JS.API.>", "fe.order.*"), ("_INBOX.>",), "STANDARD")
+
+
+def configuration(users: Sequence[FleetUser]) -> str:
+    """The accounts of a server's configuration: one for each site, with its users; raises BadInput if there are none.
+
+    A server without users would admit everyone.
+    """
+    if not users:
+        raise BadInput("no users; add the first one with: fastenough farm user add")
+    lines = ["# Made by: fastenough farm user conf", "accounts {"]
+    for site in sorted({user.site for user in users}):
+        lines += [f'  "{site}" {{', "    jetstream: enabled", "    users: ["]
+        lines += [_entry(user) for user in users if user.site == site]
+        lines += ["    ]", "  }"]
+    return "\n".join([*lines, "}", ""])
+
+
+def _entry(user: FleetUser) -> str:
+    permissions = _permissions(user)
+    publish, subscribe = (
+        ", ".join(f'"{subject}"' for subject in subjects) for subjects in (permissions.publish, permissions.subscribe)
+    )
+    return (
+        f'      {{ user: "{user.name}", password: "{user.bcrypt}", '
+        f'allowed_connection_types: ["{permissions.protocol}"], '
+        f"permissions {{ publish: [{publish}], subscribe: [{subscribe}] }} }}"
+    )
