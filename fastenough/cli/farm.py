@@ -13,6 +13,7 @@ SECTIONS = {
         "status": ("fastenough.cli.farm_boards:farm_status_command", "Show the state of each board of a farm."),
         "try": ("fastenough.cli.farm_try", "Show a farm with its website, or a fleet, without hardware."),
         "take": ("fastenough.cli.farm_take", "Store the recordings that boards publish."),
+        "quarantine": ("fastenough.cli.farm_quarantine", "List and lift quarantines."),
         "user": ("fastenough.cli.farm_user", "Manage the users of the NATS server of a fleet."),
         "order": ("fastenough.cli.farm_order", "Send a signed order to a board that publishes."),
         "compact": ("fastenough.cli.farm_compact", "Merge the files of closed months in the archive."),

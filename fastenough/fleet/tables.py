@@ -58,6 +58,18 @@ MACHINE = Table(
 """``boots``: JSON list of boot ids in the order of their appearance.  ``lost``: intervals that the board overwrote
 before they were stored.  ``quarantine``: why its chunks are refused; empty if they are accepted."""
 
+LIFTED = Table(
+    "fleet_lifted",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("machine", String(32), nullable=False),
+    Column("at_s", BigInteger, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("fault", Text, nullable=False),
+)
+"""Quarantines that an operator lifted: when, by whom, why, and what they were imposed for."""
+
 INTERVAL = Table(
     "fleet_interval",
     METADATA,

@@ -33,6 +33,7 @@ from fastenough.farm.tokens import Token
 from fastenough.fleet.access import FleetUser
 from fastenough.fleet.compaction import CompactedPartition
 from fastenough.fleet.orders import Acknowledgement
+from fastenough.fleet.quarantine import LiftedQuarantine, QuarantinedMachine
 from fastenough.fleet.trial import FleetTrialResult
 from fastenough.gauge.calibration import Calibration, SelfTest
 from fastenough.gauge.ports import Port
@@ -329,6 +330,8 @@ DOCUMENTS: Mapping[str, Any] = {
     "farm user add": Versioned({"passwords": Mapping[str, str]}),
     "farm user list": Versioned({"users": ListOf(_FLEET_USER)}),
     "farm user revoke": Versioned({"revoked": _FLEET_USER}),
+    "farm quarantine list": Versioned({"quarantined": ListOf(QuarantinedMachine), "lifted": ListOf(LiftedQuarantine)}),
+    "farm quarantine lift": Versioned({"lifted": LiftedQuarantine}),
     "farm order": Versioned(Acknowledgement),
     "farm compact": Versioned({"compacted": ListOf(CompactedPartition)}),
     "farm try": Either((_FARM_LINE, Versioned(FleetTrialResult))),

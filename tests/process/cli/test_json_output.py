@@ -108,6 +108,7 @@ COMMANDS = {
     "farm token add": [("lab", "--board", "press-1")],
     "farm token list": [()],
     "farm token revoke": [("lab",)],
+    "farm quarantine list": [()],
     "farm user add": [("taker1", "--role", "taker", "--site", "lab")],
     "farm user list": [()],
     "farm user revoke": [("taker1",)],

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough farm quarantine``: machine ids that two boards use."""
+
+from __future__ import annotations
+
+import getpass
+from contextlib import closing
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import click
+
+from fastenough.cli.commands import Command, Group
+from fastenough.cli.farm_take import database_option
+from fastenough.cli.options import json_option
+from fastenough.cli.output import clean, print_json, print_table, say
+from fastenough.fleet import quarantine, tables
+
+
+@click.group("quarantine", cls=Group)
+def command() -> None:
+    """List and lift quarantines.
+
+    Takers quarantine a machine id when two boards publish under it, and refuse the recordings of both.
+    """
+
+
+@command.command("list", cls=Command, example="fastenough farm quarantine list")
+@database_option
+@json_option
+def list_command(database: str, as_json: bool) -> None:
+    """List the quarantined machine ids, and the lifted quarantines."""
+    with closing(tables.opened(database)) as history:
+        machines, lifted = quarantine.quarantined(history), quarantine.lifted(history)
+    if as_json:
+        print_json({"quarantined": [asdict(one) for one in machines], "lifted": [asdict(one) for one in lifted]})
+        return
+    if machines:
+        print_table(
+            "Quarantined",
+            ("Machine", "Type", "Reason"),
+            [(one.machine, one.type, one.fault) for one in machines],
+            texts=3,
+        )
+    else:
+        say("No machine id is quarantined.")
+    if lifted:
+        print_table(
+            "Lifted",
+            ("Machine", "Time", "By", "Reason"),
+            [
+                (one.machine, f"{datetime.fromtimestamp(one.at_s, UTC):%Y-%m-%d %H:%MZ}", one.by, one.why)
+                for one in lifted
+            ],
+            texts=4,
+        )
+
+
+@command.command(cls=Command, example='fastenough farm quarantine lift MACHINE --why "the copy has a new machine id"')
+@click.argument("machine")
+@click.option("--why", required=True, metavar="TEXT", help="Reason, which is recorded.")
+@click.option("--by", metavar="NAME", help="Who decides, which is recorded  [default: the user's name]")
+@database_option
+@json_option
+def lift(machine: str, why: str, by: str | None, database: str, as_json: bool) -> None:
+    """Accept the recordings of a quarantined board again.
+
+    Give one of the two boards another machine id before.  Name, time and reason are recorded.  If two boards still
+    publish under MACHINE, it is quarantined again.
+    """
+    with closing(tables.opened(database)) as history:
+        done = quarantine.lift(history, machine, by or getpass.getuser(), why)
+    if as_json:
+        print_json({"lifted": asdict(done)})
+    else:
+        say(clean(f"{done.machine}: quarantine lifted by {done.by}"))
