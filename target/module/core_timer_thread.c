@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* timer-thread: how late a thread of the core runs at its due times. */
+/* timer-thread: wake-up latency of a periodic thread of the core. */
 #include "thread.h"
 
 static int start(void)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * /dev/fastenough: each read parts the banks and gives the one filled since the last, as format/bank.h lays it out.
- * One reader at a time.  Nothing here runs in the task's context, and nothing is allocated.
+ * /dev/fastenough: each read switches the banks and returns the one filled since the last read, in the format of
+ * format/bank.h.  One reader at a time.  Nothing here runs in the task's context, and nothing is allocated.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -42,7 +42,7 @@ static void describe_task(void)
 		strscpy(head.chip, fe_options.chip, sizeof(head.chip));
 }
 
-/* Its own counts: in /proc, where only some kernels show migrations, other threads may bear its name. */
+/* The thread's own counters.  /proc shows migrations only in some kernels, and other threads may have the same name. */
 static void count_thread(const struct task_struct *thread)
 {
 	head.thread_counters[FE_BANK_VOLUNTARY_SWITCHES] = READ_ONCE(thread->nvcsw);
@@ -50,8 +50,8 @@ static void count_thread(const struct task_struct *thread)
 	head.thread_counters[FE_BANK_MIGRATIONS] = READ_ONCE(thread->se.nr_migrations);
 }
 
-/* What it can only tell while it runs. */
-static void ask_task(void)
+/* Reads the settings and counters that exist only while the task runs. */
+static void read_task_settings(void)
 {
 	if (task->settings)
 		task->settings(head.settings);
@@ -104,7 +104,7 @@ static void describe_bank(const struct fe_bank *bank)
 	}
 }
 
-static ssize_t give(char __user *to, const struct fe_bank *bank)
+static ssize_t copy_bank(char __user *to, const struct fe_bank *bank)
 {
 	unsigned int i;
 
@@ -124,17 +124,17 @@ static ssize_t give(char __user *to, const struct fe_bank *bank)
 static ssize_t next_bank(char __user *to)
 {
 	ktime_t begin, end;
-	struct fe_bank *bank = fe_recorder_part(&begin, &end);
+	struct fe_bank *bank = fe_recorder_switch(&begin, &end);
 	ssize_t result;
 
 	head.begin_ns = ktime_to_ns(begin);
 	head.end_ns = ktime_to_ns(end);
 	if (!head.stopped) {
-		ask_task();
+		read_task_settings();
 		describe_cpu(bank);
 	}
 	describe_bank(bank);
-	result = give(to, bank);
+	result = copy_bank(to, bank);
 	fe_recorder_clear(bank);
 	return result;
 }
@@ -163,7 +163,7 @@ static ssize_t device_write(struct file *file, const char __user *from, size_t s
 	if (mutex_lock_interruptible(&reading))
 		return -ERESTARTSYS;
 	if (!head.stopped)
-		ask_task();
+		read_task_settings();
 	fe_stop();
 	head.stopped = 1;
 	mutex_unlock(&reading);

@@ -3,15 +3,15 @@
  * fastenough.ko: one timed task in the kernel, its histograms, and a device to read them from.
  *
  * main.c           parameters, load and unload
- * linux.c          the list of tasks, and what they need of the rest: as each real-time core has one
+ * linux.c          the core Linux: its tasks and calls; each real-time core has such a file
  * pins.c           GPIO lines by chip label and offset
  * response.c  periodic.c  timer_handler.c  timer_thread.c  spin.c      the tasks, one file each
  * toggle.c         the act of `periodic`, which ends low
- * interrupt.c      what `response` is answered in: as each real-time core has one
- * grid.c           the due times of a periodic act, and what an act that comes late is charged with
- * tally.c          what a value, or a stall of many periods, adds to a series
+ * interrupt.c      the interrupt of `response`; each real-time core has such a file
+ * grid.c           the due times of a periodic act, and the charges of a late act
+ * tally.c          adds a value, or the charges of a stall, to a series
  * recorder.c       the series in two banks: the task fills one, the reader empties the other
- * device.c         /dev/fastenough: each read gives a bank as format/bank.h lays it out
+ * device.c         /dev/fastenough: each read returns a bank in the format of format/bank.h
  */
 #ifndef FASTENOUGH_H
 #define FASTENOUGH_H
@@ -26,7 +26,7 @@ struct gpio_desc;
 
 #define FE_MODULE_VERSION "0.2.0"
 
-/* What the module was requested to do; see main.c for each parameter. */
+/* The module's parameters; main.c describes each. */
 struct fe_options {
 	char *task;
 	char *chip;
@@ -60,18 +60,18 @@ struct fe_task {
 	const char *name;
 	enum fe_bank_task number;
 	bool needs_input, needs_output, needs_period, needs_window;
-	bool stays; /* on one CPU, also where none is chosen */
+	bool stays; /* on one CPU, even if none is requested */
 	unsigned int series_count;
 	enum fe_bank_kind series[FE_BANK_MAX_SERIES];
 	u32 counters; /* bits, as in struct fe_bank_head */
 	int (*start)(void);
 	void (*stop)(void);
-	/* Reads back what only the task knows; the rest is unknown. */
+	/* Fills in the settings that the task knows; the others stay unknown. */
 	void (*settings)(struct fe_bank_value settings[FE_BANK_SETTINGS]);
-	struct task_struct *const *thread; /* while it runs; NULL: it has none */
-	const s64 *floor_ns; /* of a task that spins: the shortest turn of its loop, which is no gap */
+	struct task_struct *const *thread; /* valid while it runs; NULL: the task has no thread */
+	const s64 *floor_ns; /* of `spin`: the shortest iteration of its loop, which is no gap */
 };
-/* The task timer-handler, whose timer each core starts and stops in its own way. */
+/* The task timer-handler; each core starts and stops its own timer. */
 #define FE_TIMER_HANDLER(START, STOP)                                                                              \
 	const struct fe_task fe_timer_handler = {                                                                  \
 		.name = "timer-handler",                                                                           \
@@ -92,57 +92,57 @@ static inline struct fe_bank_value fe_setting(int requested, int in_effect)
 
 extern const struct fe_task fe_response, fe_periodic, fe_timer_handler, fe_timer_thread, fe_spin;
 
-/* Who schedules the tasks: Linux, or a real-time core beside it.  A module is built for one. */
+/* The core that schedules the tasks: Linux, or a real-time core beside it.  A module is built for one core. */
 struct fe_core {
 	const char *implementation;          /* in recordings */
-	const char *names;                   /* of its tasks, for who is refused another */
+	const char *names;                   /* of its tasks, for the message about an unknown task */
 	const struct fe_task *const *tasks;  /* ended by NULL */
 	ktime_t (*now)(void);                /* CLOCK_MONOTONIC, as its acts read it */
-	/* Returns once no act that was under way can be any more. */
+	/* Returns after all acts that were in progress have ended. */
 	void (*settle)(void);
-	/* Where it cannot run tasks now, says why; 0 where it can. */
+	/* 0, or an error after fe_refuse() if the core cannot run tasks now; may be NULL. */
 	int (*check)(void);
 };
 extern const struct fe_core fe_core;
 
 /* tally.c */
 void fe_record(struct fe_bank *bank, unsigned int series, s64 value_ns, ktime_t at);
-/* What an act that was just recorded is charged with besides. */
+/* Adds the charges for the periods that the act just recorded missed. */
 void fe_record_charges(struct fe_bank *bank, unsigned int series, struct fe_charges charges);
 s32 fe_bucket(s64 value_ns);
 void fe_tally_clear(struct fe_tally *tally);
-/* The next value of a series follows none. */
-void fe_tally_forget(unsigned int series);
+/* Breaks the order of a series: the next value has no predecessor. */
+void fe_tally_break(unsigned int series);
 
-/* main.c: stops the task, once; its pins and banks stay until the module is taken out. */
+/* main.c: stops the task, once; its pins and banks stay until the module is unloaded. */
 void fe_stop(void);
-/* Says why, in the kernel log and in the parameter `refused`. */
+/* Prints the reason to the kernel log and stores it in the parameter `refused`. */
 __printf(1, 2) void fe_refuse(const char *format, ...);
 
 /* pins.c; levels are plain: 0 low, 1 high. */
 int fe_pins_get(const struct fe_task *task);
 void fe_pins_put(void);
 extern struct gpio_desc *fe_input, *fe_output;
-/* The interrupt of the input; below 0, and said why, where it can raise none. */
+/* The interrupt number of the input, or an error after fe_refuse(). */
 int fe_pins_irq(void);
-extern int fe_output_level; /* as it was set when the pins were taken: not every controller can read it back */
+extern int fe_output_level; /* the initial level of the output; not every controller can read it back */
 
 /* recorder.c */
 int fe_recorder_create(unsigned int series_count);
 void fe_recorder_destroy(void);
-/* Before the first act: from when on the first bank counts. */
+/* Before the first act: the begin of the first bank. */
 void fe_recorder_begin(ktime_t begin);
-/* For the task: no act takes place any more; only the first call counts. */
+/* For the task: ends its last bank; only the first call has an effect. */
 void fe_recorder_end(ktime_t end);
-/* For the task: an act that fe_core.settle() waits for asks for its instant's bank and fills only that. */
-struct fe_bank *fe_recorder_filling(ktime_t at);
+/* For the task, in an act that fe_core.settle() waits for: the bank of an instant; the act fills only this bank. */
+struct fe_bank *fe_recorder_bank_at(ktime_t at);
 /*
- * For the one reader: parts the banks at an instant, waits until no act before it can still be under way, and gives
- * the bank of the time from *begin to *end.  It must be cleared before the next turn.
+ * For the only reader: switches the banks at an instant, waits until all acts before it have ended, and returns the bank
+ * for the time from *begin to *end.  The reader clears it before the next switch.
  */
-struct fe_bank *fe_recorder_part(ktime_t *begin, ktime_t *end);
+struct fe_bank *fe_recorder_switch(ktime_t *begin, ktime_t *end);
 void fe_recorder_clear(struct fe_bank *bank);
-/* What was counted since the module was loaded, in banks already cleared. */
+/* A counter's sum over all cleared banks since the module was loaded. */
 u64 fe_recorder_counted(unsigned int counter);
 
 /* device.c */
@@ -153,8 +153,8 @@ void fe_device_destroy(void);
 enum { FE_WAKEUP, FE_WAKEUP_CORRECTED };
 /* Records one act; returns how many periods the grid moves on (1 if none was missed). */
 u64 fe_grid_act(struct fe_bank *bank, ktime_t due, ktime_t now);
-/* The grid, and with it the first bank, begins a little later than now; returns its first due time, a period after its
- * begin.  Lay it before the task may first run: from its begin on every period counts. */
-ktime_t fe_grid_lay(void);
+/* Begins the grid and the first bank slightly after now; returns the first due time, one period after the begin.  Call it
+ * before the task can run: every period from the begin on counts. */
+ktime_t fe_grid_begin(void);
 
 #endif

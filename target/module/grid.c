@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The grid of due times, and what an act that comes late is charged with for the periods it slept through. */
+/* The grid of due times, and the charges of a late act for the periods that it missed. */
 #include <linux/hrtimer.h>
 
 #include "fastenough.h"
 
-/* Until then the task is under way. */
+/* Time from now to the begin of the grid: the task runs by then. */
 #define LEAD_NS 10000000
 
-ktime_t fe_grid_lay(void)
+ktime_t fe_grid_begin(void)
 {
 	ktime_t begin = ktime_add_ns(ktime_get(), LEAD_NS);
 

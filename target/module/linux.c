@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The core is Linux.  Interrupts and sections with preemption off are RCU readers: no act outlasts a grace period. */
+/* The core Linux.  Acts run in interrupts or with preemption off, so they are RCU readers: none outlasts a grace period. */
 #include <linux/rcupdate.h>
 
 #include "fastenough.h"

@@ -43,7 +43,7 @@ MODULE_PARM_DESC(window_ns, "time from the start of one spin to the next, twice 
 module_param_named(explain, fe_options.explain, bool, 0444);
 MODULE_PARM_DESC(explain, "stay loaded when the task is refused; the parameter refused has the reason");
 
-/* Not to be set: whoever inserted the module with explain=1 reads it. */
+/* Output only: with explain=1 the bench reads it. */
 static char refused[256];
 module_param_string(refused, refused, sizeof(refused), 0444);
 MODULE_PARM_DESC(refused, "reason for which the task was refused (read-only)");
@@ -58,11 +58,11 @@ static bool stopped;
 
 static const struct fe_task *find_task(const char *name)
 {
-	const struct fe_task *const *each = fe_core.tasks;
+	const struct fe_task *const *entry = fe_core.tasks;
 
-	while (*each && strcmp((*each)->name, name ? name : ""))
-		each++;
-	return *each;
+	while (*entry && strcmp((*entry)->name, name ? name : ""))
+		entry++;
+	return *entry;
 }
 
 void fe_refuse(const char *format, ...)
@@ -116,7 +116,7 @@ static void choose_cpu(void)
 		fe_cpu = raw_smp_processor_id();
 }
 
-/* Nothing is left of a task that was refused. */
+/* Starts the task; on an error everything is released. */
 static int start_task(void)
 {
 	int error = fe_recorder_create(task->series_count);
@@ -153,7 +153,7 @@ static void end_task(void)
 	fe_recorder_destroy();
 }
 
-static int start_and_show(void)
+static int start_with_device(void)
 {
 	int error = start_task();
 
@@ -175,7 +175,7 @@ static int __init fastenough_init(void)
 	if (!error)
 		error = check_options();
 	if (!error)
-		error = start_and_show();
+		error = start_with_device();
 	if (!error)
 		return 0;
 	if (!*refused)

@@ -5,7 +5,7 @@
 
 static struct hrtimer timer;
 
-/* The output first: what is measured outside must not wait for what is measured inside. */
+/* Writes the output first: the external measurement must not include the recording. */
 static enum hrtimer_restart toggle(struct hrtimer *expired)
 {
 	ktime_t now = ktime_get();
@@ -15,7 +15,7 @@ static enum hrtimer_restart toggle(struct hrtimer *expired)
 		fe_recorder_end(now);
 		return HRTIMER_NORESTART;
 	}
-	bank = fe_recorder_filling(now);
+	bank = fe_recorder_bank_at(now);
 	bank->counters[FE_BANK_TOGGLED]++;
 	return fe_timer_next(expired, bank, now);
 }

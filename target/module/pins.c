@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* GPIO lines by chip label and offset, and every reason why one cannot be had. */
+/* Requests GPIO lines by chip label and offset, with a message for each failure. */
 #include <linux/err.h>
 #include <linux/gpio/consumer.h>
 #include <linux/gpio/machine.h>
@@ -57,7 +57,7 @@ static int check_names(const struct fe_task *task)
 	return 0;
 }
 
-/* The tasks touch pins with interrupts off: a chip behind a bus that sleeps would hang the machine. */
+/* The tasks access pins with interrupts off: a chip whose bus driver sleeps would hang the machine. */
 static int get_line(const char *what, int offset, enum gpiod_flags flags, struct gpio_desc **line)
 {
 	struct gpio_desc *found = gpiod_get(&device->dev, what, flags);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Series and counters in two banks, filled without a lock.  The reader names an instant a little ahead, from which
- * on acts belong to the other bank; each act looks up the bank of its own instant, so that it lies in the interval in
- * which it is counted.  Once that instant is over, the reader waits until every context that could still be writing
- * has gone by, as the core knows.  The other bank is always clear by then.
+ * Series and counters in two banks, filled without a lock.  The reader announces an instant slightly ahead, from which on
+ * acts belong to the other bank.  Each act uses the bank of its own instant, so it is counted in the interval that contains
+ * it.  After that instant, the reader waits until every context that may still write the old bank has ended
+ * (fe_core.settle).  The other bank is always cleared before.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
@@ -15,14 +15,14 @@
 
 #include "fastenough.h"
 
-/* The new instant must be known to all CPUs before it comes. */
+/* All CPUs must know the new instant before it arrives. */
 #define AHEAD_NS NSEC_PER_MSEC
 
 static struct fe_bank banks[2];
-static atomic64_t parting;  /* an instant; its lowest bit is the bank to fill from then on */
+static atomic64_t switch_at;  /* an instant; its lowest bit is the bank to fill from then on */
 static atomic64_t first[2]; /* when the first act in each bank took place; 0: none has */
 static atomic64_t ended;    /* when the task ended by itself; 0: it has not */
-static ktime_t parted;      /* the instant before; acts before the first one are in the first bank */
+static ktime_t last_switch;      /* the instant before; acts before the first one are in the first bank */
 static u64 counted[FE_BANK_COUNTERS];
 
 static struct fe_tally *tally(unsigned int i)
@@ -47,7 +47,7 @@ int fe_recorder_create(unsigned int series_count)
 		}
 		tally(i)->buckets = buckets + FE_BANK_HALF - 1;
 	}
-	parted = fe_core.now();
+	last_switch = fe_core.now();
 	return 0;
 }
 
@@ -62,7 +62,7 @@ void fe_recorder_destroy(void)
 
 void fe_recorder_begin(ktime_t begin)
 {
-	parted = begin;
+	last_switch = begin;
 }
 
 void fe_recorder_end(ktime_t end)
@@ -70,9 +70,9 @@ void fe_recorder_end(ktime_t end)
 	atomic64_cmpxchg(&ended, 0, ktime_to_ns(end));
 }
 
-struct fe_bank *fe_recorder_filling(ktime_t at)
+struct fe_bank *fe_recorder_bank_at(ktime_t at)
 {
-	s64 from = atomic64_read(&parting);
+	s64 from = atomic64_read(&switch_at);
 	unsigned int filling = (from & 1) ^ (ktime_to_ns(at) < from);
 
 	if (!atomic64_read(&first[filling]))
@@ -81,25 +81,25 @@ struct fe_bank *fe_recorder_filling(ktime_t at)
 }
 
 /* Returns when all CPUs know the instant, at the latest: *at. */
-static s64 name_instant(s64 *at)
+static s64 announce_switch(s64 *at)
 {
-	s64 next = !(atomic64_read(&parting) & 1), known;
+	s64 next = !(atomic64_read(&switch_at) & 1), known;
 	unsigned long flags;
 
 	local_irq_save(flags);
-	*at = ((max_t(s64, ktime_to_ns(fe_core.now()), ktime_to_ns(parted)) + AHEAD_NS) & ~1ll) | next;
-	atomic64_set(&parting, *at);
-	smp_mb(); /* known to all before the clock is read again */
+	*at = ((max_t(s64, ktime_to_ns(fe_core.now()), ktime_to_ns(last_switch)) + AHEAD_NS) & ~1ll) | next;
+	atomic64_set(&switch_at, *at);
+	smp_mb(); /* all CPUs see it before the clock is read again */
 	known = ktime_to_ns(fe_core.now());
 	local_irq_restore(flags);
 	return known;
 }
 
 /*
- * Where a hypervisor stopped this CPU for longer than it was ahead, acts went to the bank before until the instant became
- * known.  When that was, nobody can tell; the banks part between two acts, at the first one in the new bank.
+ * If a hypervisor stopped this CPU for longer than the lead, acts after the instant still used the old bank, for an unknown
+ * time.  The banks then switch at the first act in the new bank.
  */
-static s64 parting_of(s64 at, s64 known)
+static s64 switch_time(s64 at, s64 known)
 {
 	s64 begun = atomic64_read(&first[at & 1]);
 
@@ -108,23 +108,23 @@ static s64 parting_of(s64 at, s64 known)
 	return begun && begun < known ? begun : known;
 }
 
-/* The last bank ends with the task: stopping it takes longer, and no period passes then. */
+/* The last bank ends with the task, not when stopping it has ended: no period counts in between. */
 static s64 end_of(s64 parting_ns)
 {
 	s64 ended_ns = atomic64_read(&ended);
 
-	return ended_ns > ktime_to_ns(parted) && ended_ns < parting_ns ? ended_ns : parting_ns;
+	return ended_ns > ktime_to_ns(last_switch) && ended_ns < parting_ns ? ended_ns : parting_ns;
 }
 
-struct fe_bank *fe_recorder_part(ktime_t *begin, ktime_t *end)
+struct fe_bank *fe_recorder_switch(ktime_t *begin, ktime_t *end)
 {
-	s64 at, known = name_instant(&at);
+	s64 at, known = announce_switch(&at);
 
 	while (ktime_to_ns(fe_core.now()) < at)
 		usleep_range(AHEAD_NS / NSEC_PER_USEC, 2 * AHEAD_NS / NSEC_PER_USEC);
 	fe_core.settle();
-	*begin = parted;
-	*end = parted = ns_to_ktime(end_of(parting_of(at, known)));
+	*begin = last_switch;
+	*end = last_switch = ns_to_ktime(end_of(switch_time(at, known)));
 	return &banks[!(at & 1)];
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* response: the output follows the input, in the interrupt that the core gives (its interrupt.c). */
+/* response: the output follows the input, in the interrupt of the core (its interrupt.c). */
 #include "answer.h"
 
-int fe_answered_level;
+int fe_answer_level;
 
 static int irq;
 
@@ -11,13 +11,13 @@ static int start(void)
 	irq = fe_pins_irq();
 	if (irq < 0)
 		return irq;
-	fe_answered_level = fe_output_level;
-	return fe_interrupt_take(irq);
+	fe_answer_level = fe_output_level;
+	return fe_interrupt_request(irq);
 }
 
 static void stop(void)
 {
-	fe_interrupt_let_go(irq);
+	fe_interrupt_release(irq);
 }
 
 static void settings(struct fe_bank_value settings[FE_BANK_SETTINGS])

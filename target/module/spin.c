@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * spin: what is taken from a CPU on which interrupts are off: by hardware, firmware (SMIs) and hypervisors, and by
- * interrupts that cannot be turned off.
+ * spin: time taken from a CPU while its interrupts are off: by hardware, firmware (SMIs), hypervisors, and interrupts that
+ * cannot be disabled.
  *
- * A thread reads the clock over and over for a width of each window and sleeps for the rest.  It is on one CPU at a time:
- * the chosen one, or each in turn.
+ * A thread reads the clock in a loop for `width` of each window, and sleeps for the rest.  It runs on the requested CPU, or
+ * on each CPU in turn.
  */
 #include <linux/cpumask.h>
 #include <linux/err.h>
@@ -24,14 +24,14 @@
 static struct task_struct *thread;
 static s64 floor_ns;
 
-/* With interrupts off.  Into one bank, or each value into that of its own instant. */
+/* Spins with interrupts off; records into the scratch bank, or without one into the bank of each instant. */
 static void spin_for(u64 width_ns, struct fe_bank *scratch)
 {
 	ktime_t last = ktime_get(), end = ktime_add_ns(last, width_ns), now;
 
 	for (; ktime_before(last, end); last = now) {
 		now = ktime_get();
-		fe_record(scratch ? scratch : fe_recorder_filling(now), 0, ktime_to_ns(ktime_sub(now, last)) - floor_ns,
+		fe_record(scratch ? scratch : fe_recorder_bank_at(now), 0, ktime_to_ns(ktime_sub(now, last)) - floor_ns,
 			  now);
 	}
 }
@@ -42,22 +42,22 @@ static void spin_once(void)
 
 	local_irq_save(flags);
 	spin_for(fe_options.width_ns, NULL);
-	fe_recorder_filling(ktime_get())->counters[FE_BANK_WINDOWS]++;
+	fe_recorder_bank_at(ktime_get())->counters[FE_BANK_WINDOWS]++;
 	local_irq_restore(flags);
 }
 
-static void move_on(int *cpu)
+static void choose_next_cpu(int *cpu)
 {
 	if (fe_options.cpu >= 0)
 		return;
 	*cpu = cpumask_next(*cpu, cpu_online_mask);
 	if (*cpu >= (int)nr_cpu_ids)
 		*cpu = cpumask_first(cpu_online_mask);
-	/* Where a CPU goes away just now, it spins where it is. */
+	/* If the CPU goes offline now, the thread spins where it is. */
 	set_cpus_allowed_ptr(current, cpumask_of(*cpu));
 }
 
-/* A window that it missed is skipped, never made up for. */
+/* Missed windows are skipped and not caught up. */
 static int run(void *data)
 {
 	ktime_t due = ktime_get();
@@ -67,7 +67,7 @@ static int run(void *data)
 		set_current_state(TASK_INTERRUPTIBLE);
 		if (schedule_hrtimeout_range(&due, 0, HRTIMER_MODE_ABS))
 			continue;
-		move_on(&cpu);
+		choose_next_cpu(&cpu);
 		spin_once();
 		due = ktime_add_ns(due, fe_options.window_ns);
 		if (ktime_before(due, ktime_get()))
@@ -76,7 +76,7 @@ static int run(void *data)
 	return 0;
 }
 
-/* The shortest turn of the very loop that will measure. */
+/* Measures the shortest iteration of the measuring loop itself. */
 static int measure_floor(void)
 {
 	struct fe_bank *scratch = vzalloc(sizeof(*scratch));
@@ -91,7 +91,7 @@ static int measure_floor(void)
 		spin_for(FLOOR_NS, scratch);
 		local_irq_restore(flags);
 		floor_ns = scratch->series[0].stats.min;
-		fe_tally_forget(0);
+		fe_tally_break(0);
 	}
 	vfree(buckets);
 	vfree(scratch);

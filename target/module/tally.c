@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a value, or a stall of many periods, adds to a series: as series.c does it in the probe. */
+/* Adds a value, or the charges of a stall, to a series, as series.c does in the probe. */
 #include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/smp.h>
@@ -53,7 +53,7 @@ void fe_record(struct fe_bank *bank, unsigned int series, s64 value_ns, ktime_t 
 	fe_stats_add(&tally->stats, value_ns);
 }
 
-/* All of one bucket.  None is a new maximum: the act's own delay, recorded before them, is longer. */
+/* Adds charges of one bucket.  None is a new maximum: the delay of the act itself, recorded before, is longer. */
 static void charge(struct fe_tally *tally, unsigned int series, const struct fe_charges *charges)
 {
 	u32 *bucket = &tally->buckets[fe_bucket(charges->first)];
@@ -89,7 +89,7 @@ void fe_record_charges(struct fe_bank *bank, unsigned int series, struct fe_char
 	}
 }
 
-void fe_tally_forget(unsigned int series)
+void fe_tally_break(unsigned int series)
 {
 	before[series] = 0;
 }

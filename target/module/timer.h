@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A periodic timer that expires in hard interrupt context, also where the kernel would rather thread it. */
+/* A periodic timer that expires in hard interrupt context, also on PREEMPT_RT. */
 #ifndef FASTENOUGH_TIMER_H
 #define FASTENOUGH_TIMER_H
 
@@ -29,7 +29,7 @@ static inline void fe_timer_arm(void *timer)
 static inline int fe_timer_start(struct hrtimer *timer, enum hrtimer_restart (*expire)(struct hrtimer *))
 {
 	fe_timer_setup(timer, expire);
-	hrtimer_set_expires(timer, fe_grid_lay());
+	hrtimer_set_expires(timer, fe_grid_begin());
 	return smp_call_function_single(fe_cpu, fe_timer_arm, timer, 1);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* timer-handler: how late a bare timer handler runs. */
+/* timer-handler: latency of a timer's handler in the interrupt. */
 #include "fastenough.h"
 #include "timer.h"
 
@@ -9,7 +9,7 @@ static enum hrtimer_restart expire(struct hrtimer *expired)
 {
 	ktime_t now = ktime_get();
 
-	return fe_timer_next(expired, fe_recorder_filling(now), now);
+	return fe_timer_next(expired, fe_recorder_bank_at(now), now);
 }
 
 static int start(void)
@@ -22,10 +22,10 @@ static void account(void *unused)
 	ktime_t now = ktime_get();
 
 	if (!ktime_before(now, hrtimer_get_expires(&timer)))
-		fe_timer_next(&timer, fe_recorder_filling(now), now);
+		fe_timer_next(&timer, fe_recorder_bank_at(now), now);
 }
 
-/* On its CPU, which may have let no interrupt through: an expiry that is due already is accounted for, late as it is. */
+/* Accounts for an expiry that is due but did not run, because its CPU had interrupts off. */
 static void stop(void)
 {
 	hrtimer_cancel(&timer);

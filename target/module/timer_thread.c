@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* timer-thread: how late a real-time kernel thread runs after the time it slept for. */
+/* timer-thread: wake-up latency of a real-time kernel thread. */
 #include <linux/err.h>
 #include <linux/hrtimer.h>
 #include <linux/kthread.h>
@@ -14,18 +14,18 @@
 static struct task_struct *thread;
 static ktime_t due;
 
-/* Whatever it missed is skipped, never made up for. */
+/* Missed periods are skipped and not caught up. */
 static void act(void)
 {
 	ktime_t now;
 
 	preempt_disable();
 	now = ktime_get();
-	due = ktime_add_ns(due, fe_grid_act(fe_recorder_filling(now), due, now) * fe_options.period_ns);
+	due = ktime_add_ns(due, fe_grid_act(fe_recorder_bank_at(now), due, now) * fe_options.period_ns);
 	preempt_enable();
 }
 
-/* It sleeps once per turn and cannot hold its CPU.  What was due before it was stopped is accounted for by one last act. */
+/* The thread sleeps once per period, so it cannot monopolise its CPU.  A last act accounts for periods due before the stop. */
 static int run(void *data)
 {
 	while (!kthread_should_stop()) {
@@ -53,7 +53,7 @@ static int raise_thread(void)
 	return error;
 }
 #else
-/* Modules may ask these kernels for one priority only. */
+/* In these kernels a module's thread has a fixed priority. */
 static int raise_thread(void)
 {
 	if (fe_options.priority != MAX_RT_PRIO / 2) {
@@ -80,7 +80,7 @@ static int start(void)
 		kthread_stop(thread);
 		return error;
 	}
-	due = fe_grid_lay();
+	due = fe_grid_begin();
 	wake_up_process(thread);
 	return 0;
 }

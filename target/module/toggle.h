@@ -11,7 +11,7 @@
 extern int fe_toggle_level;
 extern bool fe_toggle_ending;
 
-/* Toggles the output; false where it has ended: then nothing was done, and nothing is to be recorded. */
+/* Toggles the output; false after the end of the task: then there was no act to record. */
 static inline bool fe_toggle(void)
 {
 	if (!fe_toggle_level && READ_ONCE(fe_toggle_ending))
@@ -21,7 +21,7 @@ static inline bool fe_toggle(void)
 	return true;
 }
 
-/* Before the task is stopped: returns once the output is low and stays so. */
+/* Call it before stopping the task: returns when the output is low for good. */
 void fe_toggle_end(void);
 
 #endif

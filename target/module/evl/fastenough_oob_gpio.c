@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * fastenough_oob_gpio.ko: the lines of a GPIO chip for threads of the EVL core, /dev/fastenough-oob/LABEL.  The chip's own
- * driver must be one that the interrupt pipeline can use (IRQCHIP_PIPELINE_SAFE).
+ * fastenough_oob_gpio.ko: GPIO lines of a chip for threads of the EVL core, as /dev/fastenough-oob/LABEL.  The chip's driver
+ * must support the interrupt pipeline (IRQCHIP_PIPELINE_SAFE).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -24,7 +24,7 @@
 
 #include "oob_gpio.h"
 
-#define EDGES_KEPT 1024 /* a power of two */
+#define EDGE_QUEUE_SIZE 1024 /* a power of two */
 
 static char *chip = "";
 module_param(chip, charp, 0444);
@@ -36,24 +36,24 @@ struct line {
 	struct evl_file file;
 	struct gpio_desc *desc;
 	struct evl_wait_queue wait; /* its lock covers what follows */
-	struct fe_oob_edge edges[EDGES_KEPT];
+	struct fe_oob_edge edges[EDGE_QUEUE_SIZE];
 	u32 noted, taken, dropped;
 	int irq;
 	bool output, was_input;
 };
 
-static void keep_edge(struct line *line, u64 at_ns, u32 high)
+static void queue_edge(struct line *line, u64 at_ns, u32 high)
 {
-	if (line->noted - line->taken == EDGES_KEPT) {
+	if (line->noted - line->taken == EDGE_QUEUE_SIZE) {
 		line->dropped++;
 		return;
 	}
-	line->edges[line->noted++ % EDGES_KEPT] = (struct fe_oob_edge){ at_ns, high, line->dropped };
+	line->edges[line->noted++ % EDGE_QUEUE_SIZE] = (struct fe_oob_edge){ at_ns, high, line->dropped };
 	line->dropped = 0;
 }
 
 /* Out of band. */
-static irqreturn_t note_edge(int irq, void *data)
+static irqreturn_t handle_edge(int irq, void *data)
 {
 	struct line *line = data;
 	u64 at_ns = ktime_to_ns(evl_ktime_monotonic());
@@ -61,18 +61,18 @@ static irqreturn_t note_edge(int irq, void *data)
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&line->wait.wchan.lock, flags);
-	keep_edge(line, at_ns, high);
+	queue_edge(line, at_ns, high);
 	evl_flush_wait_locked(&line->wait, 0);
 	raw_spin_unlock_irqrestore(&line->wait.wchan.lock, flags);
 	evl_schedule();
 	return IRQ_HANDLED;
 }
 
-static bool take_edge(struct line *line, struct fe_oob_edge *edge)
+static bool dequeue_edge(struct line *line, struct fe_oob_edge *edge)
 {
 	if (line->noted == line->taken)
 		return false;
-	*edge = line->edges[line->taken++ % EDGES_KEPT];
+	*edge = line->edges[line->taken++ % EDGE_QUEUE_SIZE];
 	return true;
 }
 
@@ -84,7 +84,7 @@ static ssize_t line_oob_read(struct file *file, char __user *to, size_t size)
 
 	if (line->irq <= 0 || size < sizeof(edge))
 		return -EINVAL;
-	error = evl_wait_event(&line->wait, take_edge(line, &edge));
+	error = evl_wait_event(&line->wait, dequeue_edge(line, &edge));
 	if (error)
 		return error;
 	return raw_copy_to_user(to, &edge, sizeof(edge)) ? -EFAULT : sizeof(edge);
@@ -112,7 +112,7 @@ static int begin_input(struct line *line)
 	irq = gpiod_to_irq(line->desc);
 	if (irq < 0)
 		return irq;
-	error = request_irq(irq, note_edge, IRQF_TRIGGER_RISING | IRQF_TRIGGER_FALLING | IRQF_OOB, KBUILD_MODNAME, line);
+	error = request_irq(irq, handle_edge, IRQF_TRIGGER_RISING | IRQF_TRIGGER_FALLING | IRQF_OOB, KBUILD_MODNAME, line);
 	if (!error)
 		line->irq = irq;
 	return error;
@@ -125,7 +125,7 @@ static int begin_output(struct line *line, bool high)
 	return gpiod_direction_output_raw(line->desc, high);
 }
 
-static void give_back(struct line *line)
+static void release_line(struct line *line)
 {
 	if (line->irq > 0)
 		free_irq(line->irq, line);
@@ -138,7 +138,7 @@ static void give_back(struct line *line)
 	line->output = false;
 }
 
-static long take_line(struct line *line, const void __user *from)
+static long request_line(struct line *line, const void __user *from)
 {
 	struct fe_oob_request request;
 	struct gpio_desc *desc;
@@ -154,7 +154,7 @@ static long take_line(struct line *line, const void __user *from)
 	line->desc = desc;
 	error = request.output ? begin_output(line, request.high) : begin_input(line);
 	if (error)
-		give_back(line);
+		release_line(line);
 	return error;
 }
 
@@ -166,8 +166,8 @@ static long line_ioctl(struct file *file, unsigned int command, unsigned long ar
 	switch (command) {
 	case FE_OOB_LINES:
 		return put_user((u32)lines->ngpio, value);
-	case FE_OOB_TAKE:
-		return take_line(line, (const void __user *)argument);
+	case FE_OOB_REQUEST:
+		return request_line(line, (const void __user *)argument);
 	case FE_OOB_LEVEL:
 		return line->desc ? put_user((u32)gpiod_get_raw_value(line->desc), value) : -EINVAL;
 	default:
@@ -193,7 +193,7 @@ static int line_open(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* The core's calls under way end first: evl_release_file() waits for them. */
+/* evl_release_file() waits until all calls of the core have ended. */
 static int line_release(struct inode *inode, struct file *file)
 {
 	struct line *line = file->private_data;
@@ -201,7 +201,7 @@ static int line_release(struct inode *inode, struct file *file)
 	evl_flush_wait(&line->wait, EVL_T_RMID);
 	evl_schedule();
 	evl_release_file(&line->file);
-	give_back(line);
+	release_line(line);
 	evl_destroy_wait(&line->wait);
 	kfree(line);
 	return 0;
@@ -223,7 +223,7 @@ static struct miscdevice device = {
 	.mode = 0600,
 };
 
-static int is_wanted(struct gpio_chip *found, void *label)
+static int has_label(struct gpio_chip *found, void *label)
 {
 	return found->label && !strcmp(found->label, label);
 }
@@ -232,7 +232,7 @@ static int __init begin(void)
 {
 	int error;
 
-	lines = gpiochip_find(chip, is_wanted);
+	lines = gpiochip_find(chip, has_label);
 	if (!lines || lines->can_sleep) {
 		pr_err("chip=%s: %s\n", chip, lines ? "its lines may sleep" : "no GPIO chip has this label");
 		return lines ? -EINVAL : -ENODEV;

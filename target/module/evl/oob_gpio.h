@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH Linux-syscall-note */
 /*
- * What /dev/fastenough-oob/LABEL takes, for driver and programs: each opening is for one line.  An input's edges are read
- * with oob_read(), one struct at a time; an output's level is written with oob_write(), as a __u32.
+ * The interface of /dev/fastenough-oob/LABEL: one open file per line.  oob_read() reads the edges of an input, one struct
+ * fe_oob_edge per call; oob_write() sets the level of an output, a __u32.
  */
 #ifndef FE_OOB_GPIO_H
 #define FE_OOB_GPIO_H
@@ -14,17 +14,17 @@
 struct fe_oob_request {
 	__u32 offset;
 	__u32 output; /* else an input */
-	__u32 high;   /* where an output begins */
+	__u32 high;   /* initial level of an output */
 };
 
 struct fe_oob_edge {
 	__u64 at_ns;   /* CLOCK_MONOTONIC, in the interrupt's handler */
-	__u32 high;    /* the level that the line had then */
-	__u32 dropped; /* edges before this one that found the queue full */
+	__u32 high;    /* level of the line in the handler */
+	__u32 dropped; /* edges before this one that were dropped because the queue was full */
 };
 
 #define FE_OOB_LINES _IOR('F', 0, __u32)
-#define FE_OOB_TAKE _IOW('F', 1, struct fe_oob_request)
+#define FE_OOB_REQUEST _IOW('F', 1, struct fe_oob_request)
 #define FE_OOB_LEVEL _IOR('F', 2, __u32)
 
 #endif

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * fastenough_inject.ko: known latencies with interrupts off, to see whether they are found.
+ * fastenough_inject.ko: injects known latencies with interrupts off, to test whether they are detected.
  *
- * A timer interrupt comes a little before a due time of those to be delayed and keeps the CPU, interrupts
- * off, until the chosen time after it.  /dev/fastenough_inject gives a line for each injection so far:
- * asked_ns,injected_ns,due_mono_ns; where the interrupt itself came after the due time nothing was
- * injected, and injected_ns is 0.
+ * A timer interrupt slightly before a due time of the delayed tasks keeps the CPU, with interrupts off, until the
+ * requested time after it.  /dev/fastenough_inject returns a line for each injection so far:
+ * asked_ns,injected_ns,due_mono_ns.  If the interrupt itself was late, nothing was injected, and injected_ns is 0.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -22,7 +21,7 @@
 
 #define MAX_SIZES 16
 #define MAX_INJECTIONS 4096
-#define LONGEST_NS 200000000ul /* no watchdog of the kernel's may bark */
+#define LONGEST_NS 200000000ul /* below the limits of the kernel's watchdogs */
 #define AHEAD_NS (100 * NSEC_PER_MSEC)
 #define LINE_TEXT 64
 #define MODE HRTIMER_MODE_ABS_PINNED_HARD
@@ -50,7 +49,7 @@ MODULE_PARM_DESC(lead_ns, "time by which the interrupt precedes a due time");
 static bool explain;
 module_param(explain, bool, 0444);
 MODULE_PARM_DESC(explain, "stay loaded when refused; the parameter refused has the reason");
-/* Not to be set: whoever inserted the module with explain=1 reads it. */
+/* Output only: with explain=1 the bench reads it. */
 static char refused[160];
 module_param_string(refused, refused, sizeof(refused), 0444);
 MODULE_PARM_DESC(refused, "reason for the refusal (read-only)");
@@ -154,7 +153,7 @@ static int check(void)
 	return 0;
 }
 
-/* A due time that is not too near. */
+/* The first due time that is at least AHEAD_NS ahead. */
 static ktime_t first_due(void)
 {
 	u64 earliest = ktime_get_ns() + AHEAD_NS;

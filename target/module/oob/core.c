@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The core is EVL. */
+/* The core EVL. */
 #include <linux/smp.h>
 #include <evl/control.h>
 
@@ -9,8 +9,8 @@ static const struct fe_task *const tasks[] = {
 	&fe_response, &fe_periodic, &fe_timer_handler, &fe_timer_thread, NULL,
 };
 
-/* Linux answers a call of each CPU once that CPU has nothing out of band to do: what had its interrupts off is over then. */
-void fe_oob_settle(void)
+/* Each CPU handles this call after its out-of-band work, so acts with interrupts off have ended. */
+void fe_oob_wait_for_acts(void)
 {
 	kick_all_cpus_sync();
 }
@@ -28,6 +28,6 @@ const struct fe_core fe_core = {
 	.names = "response, periodic, timer-handler or timer-thread",
 	.tasks = tasks,
 	.now = fe_oob_now,
-	.settle = fe_oob_settle,
+	.settle = fe_oob_wait_for_acts,
 	.check = check,
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The input's interrupt out of band. */
+/* The interrupt of the input, out of band. */
 #include <linux/interrupt.h>
 
 #include "answer.h"
@@ -11,10 +11,10 @@ static irqreturn_t answer(int number, void *data)
 	return IRQ_HANDLED;
 }
 
-int fe_interrupt_take(int irq)
+int fe_interrupt_request(int irq)
 {
 	int error = request_irq(irq, answer, IRQF_TRIGGER_RISING | IRQF_TRIGGER_FALLING | IRQF_OOB, "fastenough",
-				&fe_answered_level);
+				&fe_answer_level);
 
 	if (error)
 		fe_refuse("interrupt %d is not available out of band: error %d; the driver of chip '%s' must be one that the interrupt pipeline can use",
@@ -22,8 +22,8 @@ int fe_interrupt_take(int irq)
 	return error;
 }
 
-void fe_interrupt_let_go(int irq)
+void fe_interrupt_release(int irq)
 {
-	free_irq(irq, &fe_answered_level);
-	fe_oob_settle();
+	free_irq(irq, &fe_answer_level);
+	fe_oob_wait_for_acts();
 }

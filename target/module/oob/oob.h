@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * fastenough_oob.ko: the timed tasks out of band, scheduled by the EVL core; all else is fastenough.ko's.
+ * fastenough_oob.ko: the timed tasks out of band, scheduled by the EVL core; everything else is shared with fastenough.ko.
  *
- * core.c           the list of tasks, and what they need of the rest
- * interrupt.c      of the input, out of band
- * timer_handler.c  a timer of the core's
- * thread.c         a periodic kernel thread of the core's
+ * core.c           the core EVL: its tasks and calls
+ * interrupt.c      the interrupt of the input, out of band
+ * timer_handler.c  a timer of the core
+ * thread.c         a periodic kernel thread of the core
  */
 #ifndef FASTENOUGH_OOB_H
 #define FASTENOUGH_OOB_H
@@ -14,13 +14,13 @@
 
 #include "fastenough.h"
 
-/* An act is done with the processor's own interrupts off, from before its instant is read until it is recorded. */
+/* Acts run with hardware interrupts off, from before their instant is read until they are recorded. */
 static inline ktime_t fe_oob_now(void)
 {
 	return evl_ktime_monotonic();
 }
 
-/* Returns once no such act can be under way any more. */
-void fe_oob_settle(void);
+/* Returns after all such acts have ended. */
+void fe_oob_wait_for_acts(void);
 
 #endif

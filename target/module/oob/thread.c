@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A periodic kernel thread of the core's. */
+/* A periodic kernel thread of the core. */
 #include <linux/interrupt.h>
 #include <evl/sched.h>
 #include <evl/thread.h>
@@ -14,11 +14,11 @@ static void turn(unsigned long overruns)
 {
 	unsigned long flags = hard_local_irq_save();
 
-	fe_turn(fe_oob_now(), overruns);
+	fe_wakeup_handle(fe_oob_now(), overruns);
 	hard_local_irq_restore(flags);
 }
 
-/* Waiting ends also where it is told to stop: that is no act. */
+/* A stop request also ends the waiting; that is no act. */
 static void run(void *unused)
 {
 	int error = evl_set_period(&evl_mono_clock, first, ns_to_ktime(fe_options.period_ns));
@@ -36,11 +36,11 @@ static void run(void *unused)
 	}
 }
 
-int fe_thread_start(bool (*to_do)(struct fe_bank *bank))
+int fe_thread_start(bool (*act_function)(struct fe_bank *bank))
 {
 	int error;
 
-	first = fe_turn_first(to_do, ktime_to_ns(evl_get_clock_gravity(&evl_mono_clock, kernel)));
+	first = fe_wakeup_begin(act_function, ktime_to_ns(evl_get_clock_gravity(&evl_mono_clock, kernel)));
 	error = evl_run_kthread_on_cpu(&thread, fe_cpu, run, NULL, fe_options.priority, EVL_CLONE_PRIVATE, "fastenough");
 	if (error)
 		fe_refuse("the core refused a thread of priority %d on CPU %d: error %d", fe_options.priority, fe_cpu, error);

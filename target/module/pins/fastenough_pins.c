@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * fastenough_pins.ko: the pins of guests whose machine has none, a GPIO chip over QEMU's ivshmem-doorbell.
+ * fastenough_pins.ko: a GPIO chip over QEMU's ivshmem-doorbell, for guests whose machine has no pins.
  *
- * The bench (fastenough/virtual/shared_pins.py) writes the inputs' levels into the shared memory, counts each of their
- * edges there and rings: as in a chip that latches, edges of one kind that come before we look are one interrupt.
- * We write each change of an output into a ring there and ring at the bench.  Nothing here sleeps, also on PREEMPT_RT.
+ * The bench (fastenough/virtual/shared_pins.py) writes the levels of the inputs to the shared memory, counts their edges
+ * there, and rings the doorbell.  As in a chip with latches, edges of one direction that precede the interrupt are one
+ * interrupt.  The driver writes each change of an output to a ring there and rings the bench's doorbell.  Nothing here
+ * sleeps, not even on PREEMPT_RT.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -16,7 +17,7 @@
 
 #define LINES 8
 #define RING_ENTRIES 16384u
-#define BENCH (1u << 16) /* its number in the shared memory, first bell */
+#define BENCH (1u << 16) /* the bench's peer number and first vector */
 
 /* QEMU's registers, in bytes. */
 #define DOORBELL 12
@@ -34,13 +35,13 @@ struct pins {
 	struct gpio_chip chip;
 	void __iomem *registers;
 	void __iomem *shared;
-	raw_spinlock_t lock; /* of the four below */
+	raw_spinlock_t lock; /* protects outputs, levels, changes and enabled */
 	u32 outputs;
 	u32 levels;
 	u32 changes;
-	u32 listened[2]; /* lines whose falls, whose rises are */
+	u32 edge_mask[2]; /* lines with an interrupt on falling, on rising edges */
 	u32 enabled;
-	u32 seen[2][LINES]; /* falls and rises */
+	u32 seen[2][LINES]; /* counters of falling and rising edges at the last interrupt */
 };
 
 static int pins_get_direction(struct gpio_chip *chip, unsigned int line)
@@ -106,7 +107,7 @@ static int pins_direction_input(struct gpio_chip *chip, unsigned int line)
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&pins->lock, flags);
-	put(pins, line, 0); /* a line that is let go of falls */
+	put(pins, line, 0); /* a released line falls */
 	WRITE_ONCE(pins->outputs, pins->outputs & ~(u32)BIT(line));
 	raw_spin_unlock_irqrestore(&pins->lock, flags);
 	return 0;
@@ -140,7 +141,7 @@ static void pins_unmask(struct irq_data *irq)
 
 static void pins_acknowledge(struct irq_data *irq)
 {
-	/* The edge was counted as seen before its handler was called. */
+	/* Nothing to do: the edge was acknowledged before its handler was called. */
 }
 
 static int pins_set_type(struct irq_data *irq, unsigned int type)
@@ -150,8 +151,8 @@ static int pins_set_type(struct irq_data *irq, unsigned int type)
 
 	if (!(type & IRQ_TYPE_EDGE_BOTH) || type & ~IRQ_TYPE_EDGE_BOTH)
 		return -EINVAL;
-	pins->listened[0] = type & IRQ_TYPE_EDGE_FALLING ? pins->listened[0] | bit : pins->listened[0] & ~bit;
-	pins->listened[1] = type & IRQ_TYPE_EDGE_RISING ? pins->listened[1] | bit : pins->listened[1] & ~bit;
+	pins->edge_mask[0] = type & IRQ_TYPE_EDGE_FALLING ? pins->edge_mask[0] | bit : pins->edge_mask[0] & ~bit;
+	pins->edge_mask[1] = type & IRQ_TYPE_EDGE_RISING ? pins->edge_mask[1] | bit : pins->edge_mask[1] & ~bit;
 	irq_set_handler_locked(irq, handle_edge_irq);
 	return 0;
 }
@@ -172,7 +173,7 @@ static CHIP_TYPE pins_irqs = {
 	CHIP_HAS,
 };
 
-/* Whether an input had such edges since we last looked. */
+/* True if an input had such edges since the last call. */
 static bool had_edges(struct pins *pins, unsigned int line, bool rising)
 {
 	u32 now = readl(pins->shared + (rising ? INPUT_RISES(line) : INPUT_FALLS(line)));
@@ -182,14 +183,14 @@ static bool had_edges(struct pins *pins, unsigned int line, bool rising)
 	return had;
 }
 
-static irqreturn_t pins_rung(int irq, void *data)
+static irqreturn_t pins_interrupt(int irq, void *data)
 {
 	struct pins *pins = data;
 	unsigned int line;
 
 	for (line = 0; line < LINES; line++) {
-		bool falls = had_edges(pins, line, false) && pins->listened[0] & BIT(line);
-		bool rises = had_edges(pins, line, true) && pins->listened[1] & BIT(line);
+		bool falls = had_edges(pins, line, false) && pins->edge_mask[0] & BIT(line);
+		bool rises = had_edges(pins, line, true) && pins->edge_mask[1] & BIT(line);
 
 		if ((falls || rises) && READ_ONCE(pins->enabled) & BIT(line))
 			generic_handle_irq(irq_find_mapping(pins->chip.irq.domain, line));
@@ -250,7 +251,7 @@ static int pins_probe(struct pci_dev *device, const struct pci_device_id *id)
 	status = devm_gpiochip_add_data(&device->dev, &pins->chip, pins);
 	if (status)
 		return status;
-	return devm_request_irq(&device->dev, pci_irq_vector(device, 0), pins_rung, IRQF_NO_THREAD, KBUILD_MODNAME, pins);
+	return devm_request_irq(&device->dev, pci_irq_vector(device, 0), pins_interrupt, IRQF_NO_THREAD, KBUILD_MODNAME, pins);
 }
 
 static const struct pci_device_id pins_ids[] = { { PCI_DEVICE(0x1af4, 0x1110) }, {} };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The core is Cobalt. */
+/* The core Cobalt. */
 #include <cobalt/kernel/init.h>
 
 #include "rtdm.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The input's interrupt by RTDM. */
+/* The interrupt of the input, by RTDM. */
 #include <linux/irq.h>
 
 #include "answer.h"
@@ -18,7 +18,7 @@ static int answer(rtdm_irq_t *entered_by)
 	return RTDM_IRQ_HANDLED;
 }
 
-int fe_interrupt_take(int irq)
+int fe_interrupt_request(int irq)
 {
 	int error = irq_set_irq_type(irq, IRQ_TYPE_EDGE_BOTH);
 
@@ -30,7 +30,7 @@ int fe_interrupt_take(int irq)
 	return error;
 }
 
-void fe_interrupt_let_go(int irq)
+void fe_interrupt_release(int irq)
 {
 	rtdm_irq_free(&handle);
 }

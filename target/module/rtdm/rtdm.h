@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * fastenough_rtdm.ko: the timed tasks as RTDM has them, scheduled by Xenomai's Cobalt core; all else is fastenough.ko's.
+ * fastenough_rtdm.ko: the timed tasks by RTDM, scheduled by Xenomai's Cobalt core; everything else is shared with
+ * fastenough.ko.
  *
- * core.c           the list of tasks, and what they need of the rest
- * interrupt.c      of the input, by RTDM
+ * core.c           the core Cobalt: its tasks and calls
+ * interrupt.c      the interrupt of the input, by RTDM
  * timer_handler.c  an RTDM timer
  * thread.c         a periodic RTDM task
  */
@@ -14,7 +15,7 @@
 
 #include "fastenough.h"
 
-/* Held by an act from before its instant is read until it is recorded: Linux cannot tell when acts have gone by. */
+/* Acts hold this lock from before their instant is read until they are recorded: Linux does not know when acts end. */
 extern rtdm_lock_t fe_acting;
 
 static inline ktime_t fe_rtdm_now(void)

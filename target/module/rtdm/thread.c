@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A periodic task of RTDM's. */
+/* A periodic RTDM task. */
 #include <linux/cpumask.h>
 
 #include "rtdm.h"
@@ -12,11 +12,11 @@ static void turn(unsigned long overruns)
 	rtdm_lockctx_t context;
 
 	rtdm_lock_get_irqsave(&fe_acting, context);
-	fe_turn(fe_rtdm_now(), overruns);
+	fe_wakeup_handle(fe_rtdm_now(), overruns);
 	rtdm_lock_put_irqrestore(&fe_acting, context);
 }
 
-/* Where it is told to stop, its waiting ends with another error than for overruns. */
+/* A stop request ends the waiting with another error than -ETIMEDOUT, which reports overruns. */
 static void run(void *unused)
 {
 	while (!rtdm_task_should_stop()) {
@@ -29,7 +29,7 @@ static void run(void *unused)
 	}
 }
 
-/* As rtdm_task_init() does it, which lets nobody choose the CPU. */
+/* As rtdm_task_init(), but with a CPU. */
 static int make(void)
 {
 	struct xnthread_init_attr attributes = {
@@ -44,7 +44,7 @@ static int make(void)
 	return error;
 }
 
-int fe_thread_start(bool (*to_do)(struct fe_bank *bank))
+int fe_thread_start(bool (*act_function)(struct fe_bank *bank))
 {
 	struct xnthread_start_attr attributes = { .entry = run };
 	int error = make();
@@ -52,7 +52,7 @@ int fe_thread_start(bool (*to_do)(struct fe_bank *bank))
 
 	if (error)
 		return error;
-	first = fe_turn_first(to_do, xnclock_ticks_to_ns(&nkclock, xnclock_get_gravity(&nkclock, kernel)));
+	first = fe_wakeup_begin(act_function, xnclock_ticks_to_ns(&nkclock, xnclock_get_gravity(&nkclock, kernel)));
 	error = rtdm_task_set_period(&thread, ktime_to_ns(first), fe_options.period_ns);
 	if (error)
 		fe_refuse("the core refused a period of %lu ns: error %d; it must exceed the gravity in /proc/xenomai/clock/coreclk",

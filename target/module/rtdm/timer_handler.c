@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* timer-handler: how late a handler of the core's timer runs.  The core keeps the grid, and skips what has passed. */
+/* timer-handler: latency of the handler of a timer of the core, which maintains the grid and skips missed periods. */
 #include "rtdm.h"
 
 static rtdm_timer_t timer;
@@ -12,7 +12,7 @@ static void expire(rtdm_timer_t *expired)
 
 	rtdm_lock_get_irqsave(&fe_acting, context);
 	now = fe_rtdm_now();
-	due = ktime_add_ns(due, fe_grid_act(fe_recorder_filling(now), due, now) * fe_options.period_ns);
+	due = ktime_add_ns(due, fe_grid_act(fe_recorder_bank_at(now), due, now) * fe_options.period_ns);
 	rtdm_lock_put_irqrestore(&fe_acting, context);
 }
 
@@ -33,7 +33,7 @@ static int start(void)
 	if (error)
 		return error;
 	choose_cpu();
-	due = fe_grid_lay();
+	due = fe_grid_begin();
 	error = rtdm_timer_start(&timer, ktime_to_ns(due), fe_options.period_ns, RTDM_TIMERMODE_ABSOLUTE);
 	if (error)
 		rtdm_timer_destroy(&timer);

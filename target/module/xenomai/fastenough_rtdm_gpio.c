@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * fastenough_rtdm_gpio.ko: the lines of a GPIO chip as RTDM devices, /dev/rtdm/LABEL/gpioN, where Xenomai has no driver
- * for the chip.  The chip's own driver must be one that the interrupt pipeline can use (IRQCHIP_PIPELINE_SAFE).
+ * fastenough_rtdm_gpio.ko: the lines of a GPIO chip as RTDM devices, /dev/rtdm/LABEL/gpioN, for chips without a driver of
+ * Xenomai.  The chip's driver must support the interrupt pipeline (IRQCHIP_PIPELINE_SAFE).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/module.h>
 #include <rtdm/gpio.h>
 
-#define SUBCLASS 0x6665 /* ours: all chips of it go with the module */
+#define SUBCLASS 0x6665 /* of this module, which removes all chips of the subclass */
 
 static char *chip = "";
 module_param(chip, charp, 0444);

@@ -30,7 +30,7 @@ static void pass(s64 ns)
 {
 	for (clock_ns += ns; acted < ACTS && (acted + 1) * APART_NS <= clock_ns; acted++) {
 		acts[acted].at = (acted + 1) * APART_NS;
-		acts[acted].bank = fe_recorder_filling(acts[acted].at);
+		acts[acted].bank = fe_recorder_bank_at(acts[acted].at);
 	}
 }
 
@@ -65,7 +65,7 @@ static s64 ended_too_late_ns(void)
 	fe_recorder_end(ended_ns);
 	fe_recorder_end(ended_ns + 1);
 	clock_ns += STOP_NS;
-	fe_recorder_part(&begin, &end);
+	fe_recorder_switch(&begin, &end);
 	return end - ended_ns;
 }
 
@@ -80,8 +80,8 @@ int main(int argc, char **argv)
 	readings = 0;
 	stopped_at = atoi(argv[1]);
 	before = !strcmp(argv[2], "before");
-	for (int parting = 0; parting < PARTINGS; parting++) {
-		struct fe_bank *bank = fe_recorder_part(&begin, &end);
+	for (int switch_at = 0; switch_at < PARTINGS; switch_at++) {
+		struct fe_bank *bank = fe_recorder_switch(&begin, &end);
 		int last = acted;
 
 		for (int i = counted; i < last; i++) {

@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < FE_BANK_MAX_SERIES; i++)
 		bank.series[i].buckets = buckets[i] + FE_BANK_HALF - 1;
 	fe_options.period_ns = strtoul(argv[1], NULL, 10);
-	first = fe_grid_lay();
+	first = fe_grid_begin();
 	printf("{\"long_bytes\": %zu, \"begin\": %lld, \"first\": %lld, \"steps\": [", sizeof(long), (long long)begin,
 	       (long long)first);
 	for (int i = 2; i < argc; i++)

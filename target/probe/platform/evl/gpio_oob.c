@@ -64,7 +64,7 @@ static void take(struct gpio_line *line, bool output, bool high)
 	struct fe_oob_request request = {.offset = line->offset, .output = output, .high = high};
 
 	line->fd = open(line->chip->path, O_RDWR | O_CLOEXEC);
-	if (line->fd < 0 || ioctl(line->fd, FE_OOB_TAKE, &request))
+	if (line->fd < 0 || ioctl(line->fd, FE_OOB_REQUEST, &request))
 		bad_input("line %u of %s is not available from the core: %s; choose another line, or release it",
 			  line->offset, line->chip->label, strerror(errno));
 }
