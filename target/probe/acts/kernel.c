@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * kernel: records what a timed task in the kernel measures.
+ * kernel: records the latency of a timed task in the kernel.
  *
- * The task runs since the module was inserted; its device says which one it is.  The recording is one of the probe
- * that acts likewise in user space, made by the implementation that the module names.
+ * The task runs since the module was loaded; its device identifies it.  The recording has the name of the probe with the
+ * same act in user space, and the implementation that the module states.
  */
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static const struct {
 	[FE_BANK_PERIODIC_THREAD] = {"periodic", "kernel-thread"},
 };
 
-/* Longer ones would count more readings than 32 bits hold. */
+/* Longer intervals would overflow the 32-bit buckets. */
 #define SPIN_REPORT_MOST_NS (60 * NS_PER_S)
 
 static void check(const struct settings *settings, const struct fe_bank_head *head)

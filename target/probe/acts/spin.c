@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * spin: what interrupts, system management and hypervisors take from a thread that never lets go.
+ * spin: time that interrupts, system management and hypervisors take from a thread that never yields.
  *
- * A loop reads the clock over and over; the time from one reading to the next, less what the loop takes
- * at its shortest, is what was taken away.  It spins for a width of each window and sleeps for the rest.
- * With a real-time policy neighbouring CPUs take turns, so that never all CPUs are busy at once.
+ * A loop reads the clock; the time between two readings, less the shortest iteration of the loop, was taken away.  The
+ * thread spins for `width` of each window and sleeps for the rest.  With a real-time policy neighbouring CPUs alternate, so
+ * that never all CPUs are busy at once.
  */
 #include <errno.h>
 
 #include "frame.h"
 #include "sleep.h"
 
-/* An interval this long still counts every reading in 32 bits. */
+/* Longer intervals would overflow the 32-bit buckets. */
 #define REPORT_MOST_NS (60 * NS_PER_S)
 #define FLOOR_NS (2 * NS_PER_MS)
 
@@ -58,7 +58,7 @@ static void spin_worker(struct worker *self, void *argument)
 	}
 }
 
-/* The shortest turn of the very loop that will measure. */
+/* Measures the shortest iteration of the measuring loop itself. */
 static int64_t measure_floor_ns(void)
 {
 	struct series *scratch = series_new(0, &(struct series_spec){.silent = true}, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* timer: sleep until a due time; how late (or early) does the thread begin? */
+/* timer: wake-up latency of a thread that sleeps until a due time. */
 #include <errno.h>
 #include <string.h>
 
@@ -61,7 +61,7 @@ struct way {
 	void (*finish)(struct sleep *sleep);
 };
 
-/* The grid moved on by less than a period, so that it meets the full seconds of the clock, or so much behind them. */
+/* Moves the grid by less than a period, so that it is aligned with the full seconds of the clock, plus the offset. */
 static int64_t on_seconds(int64_t due_ns, int64_t period_ns)
 {
 	int64_t behind_ns = (due_ns - chosen.second_ns) % period_ns;
@@ -87,8 +87,8 @@ static bool is_late(const struct timer_act *act)
 }
 
 /*
- * A thread that is kept from its CPU at the start or at the end of the run does not sleep until due times that have passed:
- * it acts at once, and the periods before are missed.  Whatever the method: none tells what passed before it was set up.
+ * A thread that got no CPU at the start or at the end of the run does not sleep until due times in the past: it acts at
+ * once, and the periods before are missed.  This applies to all methods: none counts periods before its setup.
  */
 static void act_late(struct timer_act *act)
 {
@@ -101,8 +101,8 @@ static void act_late(struct timer_act *act)
 }
 
 /*
- * Compiled for each method with its own functions, with and without samples: the loop itself asks nothing and calls
- * nothing by pointer.  What ends the waiting before a due time has come is no act, so it does not count for --loops.
+ * Compiled for each method with its own functions, with and without samples: the loop has no branches for them and no calls
+ * by pointer.  A wake-up before the due time is no act, so it does not count for --loops.
  */
 static inline __attribute__((always_inline)) int act_on(struct worker *self, struct timer_act *act,
 							int (*const wait)(struct sleep *sleep),

@@ -186,7 +186,7 @@ static void measure(struct run *run)
 	if (atomic_load(&run->stop))
 		stop_workers(run);
 	count_from_now(run);
-	thread_give_up_rights(run->source ? run->source->keeps : 0);
+	thread_drop_capabilities(run->source ? run->source->keeps : 0);
 	report_until_end(run, watchdog);
 	timer_delete(watchdog);
 	stop_workers(run);
@@ -213,7 +213,7 @@ static void skip(struct run *run)
 
 void run_prepare(struct run *run)
 {
-	const char *absent = platform_absent();
+	const char *absent = platform_unavailable();
 
 	if (absent)
 		run_not_applicable(run, "%s cannot run here: %s", platform_name, absent);

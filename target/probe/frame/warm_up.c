@@ -44,7 +44,7 @@ static void begin_counting(struct run *run)
 		forget(run, entry->series);
 		atomic_fetch_sub(&entry->series->events_dropped, entry->series->dropped_before);
 	}
-	machine_begin_anew(run);
+	machine_restart_comparison(run);
 	machine_read(run, &run->at_start);
 	run->at_begin = run->at_start;
 }

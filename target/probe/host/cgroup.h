@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the control groups around this process grant it of the CPUs: their budgets, and how often they used them up. */
+/* CPU budgets of this process's control groups, and how often they were used up. */
 #ifndef CGROUP_H
 #define CGROUP_H
 

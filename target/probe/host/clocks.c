@@ -8,10 +8,10 @@
 
 #include "run.h"
 
-/* Readings of two clocks are never quite of one instant. */
+/* Smaller differences are due to readings of two clocks at different instants. */
 #define CLOCK_STEP_NS 100000
 
-/* A timer that never expires, but is cancelled when the wall clock is set: so a step and its reversal are seen too. */
+/* A timer that never expires, but is cancelled when the wall clock is set: so a step and its reversal are detected too. */
 static int watch_clock(void)
 {
 	struct itimerspec never = {.it_value = {.tv_sec = INT64_MAX / NS_PER_S}};
@@ -23,7 +23,7 @@ static int watch_clock(void)
 	return -1;
 }
 
-/* Whether it was set since this was asked last. */
+/* True if the wall clock was set since the last call. */
 static bool clock_was_set(const struct machine *machine)
 {
 	uint64_t expiries;
@@ -49,7 +49,7 @@ static int64_t read_suspended(struct run *run, struct counters *counters)
 	return suspended;
 }
 
-/* To wake up is to set the wall clock, as far as the kernel is concerned; nobody has. */
+/* The kernel sets the wall clock on resume; that does not count as a step. */
 static void read_clock_steps(struct run *run, struct counters *counters, int64_t suspended)
 {
 	struct machine *machine = &run->machine;

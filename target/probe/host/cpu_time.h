@@ -17,10 +17,10 @@ struct cpu_time {
 };
 
 void cpu_time_open(struct cpu_time *cpu_time, const char *stat, const struct cpu_list *cpus);
-/* Stolen time of all of them; and, added up over all looks, how long the CPU was idle that was idle least since the look
- * before, and the one that was idle most: what all of them kept to, whichever it was.  Each only where every CPU tells. */
+/* Steal time of all CPUs; and the sums, over all calls, of the least and of the greatest idle time of a CPU since the
+ * previous call.  Each is known only if all CPUs report it. */
 void cpu_time_count(struct cpu_time *cpu_time, struct counters *counters);
-/* The stolen time alone; this is no look. */
+/* Steal time only; does not count as a call for the idle times. */
 void cpu_time_count_steal(struct cpu_time *cpu_time, struct counters *counters);
 
 #endif

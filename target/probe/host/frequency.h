@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether the measured CPUs were slowed down while they were measured: by heat, or by a limit on their frequency. */
+/* Throttling of the measured CPUs during the run, by heat or by a frequency limit. */
 #ifndef FREQUENCY_H
 #define FREQUENCY_H
 
@@ -18,10 +18,10 @@ struct frequency {
 	int64_t looks_limited;
 };
 
-/* A file that is missing now is not looked for again: that would take a tenth of the reporter's time. */
+/* Files that are missing now are not read later: trying would take a tenth of the reporter's time. */
 void frequency_open(struct frequency *frequency, const char *folder, const struct cpu_list *cpus);
-/* How often heat slowed one of them since the machine was started, and in how many of these looks one of them was
- * allowed less than at first; each only where every CPU tells. */
+/* Counts thermal throttling events since boot, and calls in which the limit of a CPU was lower than at first; each is known
+ * only if all CPUs report it. */
 void frequency_count(struct frequency *frequency, struct counters *counters);
 
 #endif

@@ -158,7 +158,7 @@ static int cpus_used_up(const struct run *run, int64_t granted_ns)
 	return count;
 }
 
-static void compare_anew(struct run *run, int64_t now_ns)
+static void restart_comparison(struct run *run, int64_t now_ns)
 {
 	run->machine.rt_since_ns = now_ns;
 	for_each_worker(worker, run)
@@ -181,7 +181,7 @@ static void read_throttled(struct run *run, struct counters *counters)
 			record_event(run, "throttled", NULL, now_ns, elapsed_ns,
 				     "threads used up the real-time budget (sched_rt_runtime_us, or that of their control group)");
 		if (cpus || periods > 1)
-			compare_anew(run, now_ns);
+			restart_comparison(run, now_ns);
 	}
 	counter_set(counters, COUNTER_THROTTLED, machine->throttled);
 }
@@ -231,12 +231,12 @@ void machine_open(struct run *run)
 	cgroup_open(&machine->cgroup, "/proc/self");
 	frequency_open(&machine->frequency, "/sys/devices/system/cpu", &machine->cpus);
 	open_budget(machine);
-	compare_anew(run, mono_ns());
+	restart_comparison(run, mono_ns());
 }
 
-void machine_begin_anew(struct run *run)
+void machine_restart_comparison(struct run *run)
 {
-	compare_anew(run, mono_ns());
+	restart_comparison(run, mono_ns());
 }
 
 void machine_read(struct run *run, struct counters *counters)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the machine did meanwhile: counters that explain latencies, and marks that limit claims. */
+/* System activity during the run: counters that explain latencies. */
 #ifndef MACHINE_H
 #define MACHINE_H
 
@@ -20,7 +20,7 @@ struct machine {
 	struct cpu_list cpus;
 	int64_t wall_offset_ns;
 	int64_t clock_step_ns; /* all steps so far, each by its size */
-	int clock_set_fd;      /* told by the kernel whenever the wall clock is set; -1 where it cannot tell */
+	int clock_set_fd;      /* signals when the wall clock was set; -1: not supported */
 	int64_t clock_sets;
 	int64_t boot_offset_ns, suspended_ns;
 	struct cpu_time cpu_time;
@@ -34,15 +34,15 @@ struct machine {
 };
 
 void machine_open(struct run *run);
-/* What threads took so far is not compared with what they are granted. */
-void machine_begin_anew(struct run *run);
+/* Restarts the comparison of CPU time with the real-time budget. */
+void machine_restart_comparison(struct run *run);
 /* All counters, from the beginning of time: differences are what counts. */
 void machine_read(struct run *run, struct counters *counters);
 /* One of them only. */
 void machine_read_smi(struct machine *machine, struct counters *counters);
 bool machine_is_virtual(void);
 
-/* How often a worker's thread changed CPU so far, -1 if this kernel does not tell. */
+/* Number of migrations of a worker's thread so far; -1 if this kernel does not report it. */
 int64_t machine_migrations(const struct worker *worker);
 
 #endif

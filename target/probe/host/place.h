@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where this process runs: in which control group, and on which CPUs the thread that calls. */
+/* Control group of this process, and CPU affinity of the calling thread. */
 #ifndef PLACE_H
 #define PLACE_H
 

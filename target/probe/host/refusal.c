@@ -69,8 +69,8 @@ static rlim_t limit_of(int resource)
 	return getrlimit(resource, &limit) ? 0 : limit.rlim_cur;
 }
 
-/* The capability is there or not needed, and still it is refused. */
-static void refused_all_the_same(char text[REFUSAL_SIZE], const struct privileges *own, const char *call)
+/* Explains a refusal although the capability is present or not required. */
+static void refusal_despite_rights(char text[REFUSAL_SIZE], const struct privileges *own, const char *call)
 {
 	if (own->user_namespace)
 		say(text, "root of a user namespace may not do this; start outside it, or raise the limit (ulimit) first");
@@ -105,7 +105,7 @@ void refusal_of_policy(char text[REFUSAL_SIZE], int error, int priority, bool de
 	else if (deadline && !own.filtered && !own.user_namespace)
 		say(text, "a deadline task must be allowed all CPUs; start it without affinity and cpuset");
 	else
-		refused_all_the_same(text, &own, "sched_setattr");
+		refusal_despite_rights(text, &own, "sched_setattr");
 }
 
 void refusal_of_affinity(char text[REFUSAL_SIZE], int error)
@@ -133,7 +133,7 @@ void refusal_of_lock(char text[REFUSAL_SIZE], int error)
 		say(text, "root lacks CAP_IPC_LOCK here and ulimit -l is %lld; grant it (--cap-add IPC_LOCK) or raise that "
 			  "(--ulimit memlock=-1)", limit_kib);
 	else if (error == EPERM || error == ENOMEM || error == EAGAIN)
-		refused_all_the_same(text, &own, "mlock");
+		refusal_despite_rights(text, &own, "mlock");
 	else
 		say(text, "the kernel gives no reason");
 }

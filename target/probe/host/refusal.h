@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Why something was refused, and what to grant: told from capabilities, limits, filters and control groups. */
+/* Explains why a request was refused and what to grant, from capabilities, limits, filters and control groups. */
 #ifndef REFUSAL_H
 #define REFUSAL_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hog: delays other tasks of its CPU by known times, so that one can see whether they are found.
+ * hog: delays other tasks of its CPU by known times, to test whether the delays are detected.
  *
- * It wakes a little before a due time of theirs and computes until the chosen time after it.  What was
- * really injected is recorded: from the due time to the end of the computing.
+ * It wakes slightly before a due time of these tasks and computes until the requested time after it.  The actual delay is
+ * recorded: from the due time to the end of the computation.
  */
 #include "plan.h"
 #include "sleep.h"

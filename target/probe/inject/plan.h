@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What an injector injects, and when: sizes in turn, at due times of those to be delayed.
+ * The plan of an injector: delays of several sizes in turn, at due times of the delayed tasks.
  *
- * An injector wakes a little before a due time of theirs.  What it really injected is its business, and recorded; a
- * due time that it comes too late for is counted as missed, and nothing is injected there: it tries again, up to twice as
- * often as was asked.
+ * An injector wakes slightly before such a due time, and records the actual delay.  If it wakes too late, the injection
+ * counts as missed and is repeated, up to twice as many attempts as requested injections.
  */
 #ifndef PLAN_H
 #define PLAN_H

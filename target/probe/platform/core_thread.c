@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is the same on every platform with a real-time core beside Linux. */
+/* Common to all platforms with a real-time core beside Linux. */
 #include "core_thread.h"
 
 #include <errno.h>
 
-static __thread int64_t forgiven;
+static __thread int64_t excluded_switches;
 
-int64_t thread_strays(void)
+int64_t thread_mode_switches(void)
 {
-	int64_t told = core_thread_strays();
+	int64_t switches = core_thread_mode_switches();
 
-	return told < 0 ? told : told - forgiven;
+	return switches < 0 ? switches : switches - excluded_switches;
 }
 
-void core_thread_forgive(int64_t strays)
+void core_thread_exclude_switches(int64_t before)
 {
-	forgiven += thread_strays() - strays;
+	excluded_switches += thread_mode_switches() - before;
 }
 
-/* What /proc tells is how it sleeps with Linux. */
+/* /proc shows only how the thread sleeps with Linux. */
 int thread_sleep_open(pid_t thread)
 {
 	(void)thread;

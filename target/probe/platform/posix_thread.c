@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is the same on every platform whose threads are those of the C library. */
+/* Common to all platforms whose threads are those of the C library. */
 #define _GNU_SOURCE
 #include "posix_thread.h"
 

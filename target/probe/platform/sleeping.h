@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the sleep.h of several platforms share: a thread's periodic sleep, and what its methods are. */
+/* Common to the sleep.h of several platforms: the periodic sleep of a thread, and its methods. */
 #ifndef SLEEPING_H
 #define SLEEPING_H
 
@@ -46,7 +46,7 @@ struct sleep_method {
 	void sleep_finish_##NAME(struct sleep *sleep);
 
 /* For methods that need nothing but their call. */
-#define SLEEP_BEGINS_WITH_NOTHING(NAME)                                                                            \
+#define SLEEP_WITHOUT_SETUP(NAME)                                                                            \
 	int sleep_begin_##NAME(struct sleep *sleep)                                                                \
 	{                                                                                                          \
 		(void)sleep;                                                                                       \
@@ -76,7 +76,7 @@ static inline uint64_t sleep_missed_by_kernel(const struct sleep *sleep, int64_t
 	return sleep->overruns;
 }
 
-/* To sleep until what has passed would cost as much as a sleep, and more periods with it. */
+/* True if the due time has passed: a sleep until it would cost the time of a sleep, and perhaps further periods. */
 static inline bool sleep_due_already(const struct sleep *sleep)
 {
 	return __builtin_expect(sleep->grid.due_ns <= sleep->begin_ns, 0);

@@ -17,9 +17,8 @@
 /* As the head of a recording names it: "linux-user". */
 extern const char platform_name[];
 
-/* Why this machine cannot run what this platform needs, NULL where it can; the process is made ready for it.  Once, before
- * all else that is here. */
-const char *platform_absent(void);
+/* Prepares the process for this platform; returns why this machine does not support it, or NULL.  Call it once, first. */
+const char *platform_unavailable(void);
 
 struct thread_request {
 	int policy;   /* POLICY_* */
@@ -51,21 +50,21 @@ pid_t thread_id(void);
 void thread_request(const struct thread_request *request, struct thread_state *state);
 void thread_read_back(struct thread_state *state);
 
-/* Gives up the capabilities of the calling thread but for those of a mask (bit N: capability N), for good: it gets no other,
- * whatever it starts.  Where a real-time core may ask for them at any call nothing is given up. */
-void thread_give_up_rights(uint64_t kept);
+/* Drops all capabilities of the calling thread except those of a mask (bit N: capability N), for ever and for all programs
+ * that it starts.  With a real-time core, which may need them in any call, nothing is dropped. */
+void thread_drop_capabilities(uint64_t mask);
 
-/* How often a real-time core lost the calling thread to Linux so far; -1 where there is no such core, or it does not tell. */
-int64_t thread_strays(void);
+/* Mode switches of the calling thread from a real-time core to Linux so far; -1 without such a core, or if unknown. */
+int64_t thread_mode_switches(void);
 
-/* Of another thread of this process: what decides when and where it runs.  False where the policy cannot be read. */
+/* Reads the scheduling state of another thread of this process; false if the policy cannot be read. */
 bool thread_look(pid_t thread, struct thread_state *state);
 /* Makes it an ordinary thread; may be called in a signal handler. */
 void thread_demote(pid_t thread);
 /* Ends whatever it sleeps in. */
 void thread_kick(pthread_t thread);
 
-/* Whether another thread sleeps, so that it can be woken: opens what tells it, -1 with errno where nothing does. */
+/* Opens the state of another thread, for thread_sleeps(); -1 with errno if it is not available. */
 int thread_sleep_open(pid_t thread);
 bool thread_sleeps(int fd);
 

@@ -11,7 +11,7 @@
 
 const char platform_name[] = "throwaway-user";
 
-const char *platform_absent(void)
+const char *platform_unavailable(void)
 {
 	return NULL;
 }
@@ -81,7 +81,7 @@ bool thread_look(pid_t thread, struct thread_state *state)
 }
 
 /* As many as it was asked; none at all where nobody asks. */
-int64_t thread_strays(void)
+int64_t thread_mode_switches(void)
 {
 	static __thread int64_t asked;
 
@@ -111,7 +111,7 @@ bool thread_sleeps(int fd)
 	return false;
 }
 
-void thread_give_up_rights(uint64_t kept)
+void thread_drop_capabilities(uint64_t mask)
 {
-	(void)kept;
+	(void)mask;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * GPIO lines, by whichever way the platform offers, such as the character device (v2), or sysfs where there is
- * nothing else.  The ways are listed in the platform's pins.h; a new one is a file and a line there.
+ * GPIO lines, by the interfaces ("ways") of the platform, such as the character device (v2), or sysfs as a fallback.  The
+ * platform's pins.h lists them; a new one is a file and a line there.
  */
 #ifndef GPIO_H
 #define GPIO_H
@@ -17,7 +17,7 @@
 #define GPIO_CONSUMER "fastenough"
 
 struct gpio_chip {
-	const char *name; /* as it was asked for, or as it was found; outlives the run */
+	const char *name; /* as requested, or as found; valid during the run */
 	char path[PATH_MAX];
 	char label[GPIO_LABEL];
 	unsigned lines;
@@ -34,7 +34,7 @@ struct gpio_line {
 
 struct gpio_edge {
 	int64_t at_mono_ns;
-	uint32_t dropped; /* edges before this one that the kernel had no room to keep */
+	uint32_t dropped; /* edges before this one that the kernel dropped */
 	bool high;
 };
 
@@ -48,10 +48,10 @@ struct gpio_way {
 	void (*request_input)(struct gpio_line *line);
 	void (*request_output)(struct gpio_line *line, bool high);
 	bool (*read)(struct gpio_line *line, bool *high);
-	void (*release)(struct gpio_line *line); /* as it was found; also one that was refused half-way */
+	void (*release)(struct gpio_line *line); /* restores the line, also after a failed request */
 };
 
-/* The way that a file implements by static functions of the names below; its name is also the one of the --way option. */
+/* Defines the way that a file implements by static functions with the names below; WAY is also the value of --way. */
 #define GPIO_WAY(WAY, EDGE_SEEN, SERIES)                                                                           \
 	const struct gpio_way gpio_##WAY = {                                                                       \
 		.name = #WAY,                                                                                      \
@@ -65,14 +65,14 @@ struct gpio_way {
 		.release = release,                                                                                \
 	};
 
-/* Each way has also what is timed, called directly; false with errno set. */
+/* The timed functions of each way, called directly; false with errno. */
 #define GPIO_DECLARE(WAY)                                                                                          \
 	extern const struct gpio_way gpio_##WAY;                                                                   \
 	bool gpio_##WAY##_wait_edge(struct gpio_line *line, struct gpio_edge *edge);                               \
 	bool gpio_##WAY##_write(struct gpio_line *line, bool high);
 PINS_WAYS(GPIO_DECLARE)
 
-/* What is common to the probes that use pins. */
+/* Options common to the probes that use pins. */
 struct gpio_options {
 	const char *chip;
 	int way; /* index into gpio_way_names */
@@ -90,13 +90,13 @@ extern const char *const gpio_way_names[];
 #define GPIO_OPTION_LINE(NAME, HELP) \
 	{ .name = #NAME, .kind = OPTION_INTEGER, .target = &gpio_options.NAME, .low = 0, .high = 65535, .help = HELP }
 
-/* The way and the chip asked for; NULL where this kernel has none, and the run is not applicable.  The number is
- * that of the way in PINS_WAYS, by which an act chooses the loop that it has for each. */
+/* Opens the requested way and chip; NULL after run_not_applicable() if there is none.  `number` becomes the index of the way
+ * in PINS_WAYS, by which an act selects its loop. */
 const struct gpio_way *gpio_open(struct run *run, struct gpio_chip *chip, int *number);
 /* Checks an offset against its chip; else bad input. */
 struct gpio_line gpio_line(const struct gpio_chip *chip, const char *option, int64_t offset);
-/* Lines are given back as they were found, whatever way the run ends. */
-void gpio_take_input(const struct gpio_way *way, struct gpio_line *line);
-void gpio_take_output(const struct gpio_way *way, struct gpio_line *line, bool high);
+/* Request a line; at the end of the run, however it ends, the line is restored. */
+void gpio_request_input(const struct gpio_way *way, struct gpio_line *line);
+void gpio_request_output(const struct gpio_way *way, struct gpio_line *line, bool high);
 
 #endif

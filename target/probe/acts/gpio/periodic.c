@@ -22,8 +22,8 @@ struct periodic {
 	struct wakeups wakeups;
 };
 
-/* A pulse that has begun ends at its due time, also where the run ends before: let go of while high, the line would fall once
- * more, at no due time.  So one act more ends an odd --loops. */
+/* A started pulse ends at its due time, even if the run ends before: a line released while high would fall at another time.
+ * So an odd --loops gets one more act. */
 static inline bool next_due(struct worker *self, const struct periodic *periodic, struct grid *grid)
 {
 	bool continues = grid_continues(self, grid);
@@ -31,8 +31,8 @@ static inline bool next_due(struct worker *self, const struct periodic *periodic
 	return periodic->high ? grid_sleep_through(grid) : continues && grid_sleep(self, grid);
 }
 
-/* Compiled for each way with its own function.  The output first: what is measured outside must not wait for what is
- * measured inside. */
+/* Compiled for each way with its own function.  The output is written first: the external measurement must not include the
+ * recording. */
 static inline __attribute__((always_inline)) void repeat(struct worker *self, struct periodic *periodic,
 							 bool (*const write)(struct gpio_line *, bool))
 {
@@ -70,7 +70,7 @@ static void periodic_setup(struct run *run)
 		return;
 	periodic->period_ns = run_settings(run)->interval_ns;
 	periodic->out = gpio_line(&periodic->chip, "out", gpio_options.out);
-	gpio_take_output(periodic->way, &periodic->out, false);
+	gpio_request_output(periodic->way, &periodic->out, false);
 	run_parameter_int(run, "out", periodic->out.offset);
 	run_parameter_int(run, "interval_ns", periodic->period_ns);
 	periodic->wakeups = grid_add_series(run, &(struct series_spec){

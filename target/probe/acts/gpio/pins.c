@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which way, which chip, which lines. */
+/* Selects the GPIO interface, chip and lines. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ const char *const gpio_way_names[] = {"auto", PINS_WAYS(TEXT_OF) NULL};
 static const struct gpio_way *const ways[] = {PINS_WAYS(ADDRESS_OF)};
 #define WAYS (int)(sizeof(ways) / sizeof(*ways))
 
-/* The number of the way asked for, or of the first that this machine has; -1: none. */
+/* The index of the requested way, or of the first available one; -1: none. */
 static int choose(void)
 {
 	for (int i = 0; i < WAYS; i++)
@@ -55,7 +55,7 @@ static const struct gpio_way *held_by;
 static struct gpio_line *held[2];
 static int held_count;
 
-static void give_back(void)
+static void release_lines(void)
 {
 	while (held_count > 0)
 		held_by->release(held[--held_count]);
@@ -64,18 +64,18 @@ static void give_back(void)
 static void hold(const struct gpio_way *way, struct gpio_line *line)
 {
 	if (held_count == 0)
-		at_quick_exit(give_back);
+		at_quick_exit(release_lines);
 	held_by = way;
 	held[held_count++] = line;
 }
 
-void gpio_take_input(const struct gpio_way *way, struct gpio_line *line)
+void gpio_request_input(const struct gpio_way *way, struct gpio_line *line)
 {
 	hold(way, line);
 	way->request_input(line);
 }
 
-void gpio_take_output(const struct gpio_way *way, struct gpio_line *line, bool high)
+void gpio_request_output(const struct gpio_way *way, struct gpio_line *line, bool high)
 {
 	hold(way, line);
 	way->request_output(line, high);

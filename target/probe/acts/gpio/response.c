@@ -21,7 +21,7 @@ struct response {
 	struct series *series;
 };
 
-/* An edge that finds the output at its level already was overtaken by the next: it got no answer of its own. */
+/* An edge with the level that the output already has was overtaken by the next one, and got no response. */
 static void account(struct response *response, const struct gpio_edge *edge, int64_t answered_mono_ns)
 {
 	if (edge->dropped)
@@ -33,7 +33,7 @@ static void account(struct response *response, const struct gpio_edge *edge, int
 	response->high = edge->high;
 }
 
-/* Compiled for each way with its own functions: nothing that is timed is called by pointer. */
+/* Compiled for each way with its own functions, so that no timed function is called by pointer. */
 static inline __attribute__((always_inline)) void respond(struct worker *self, struct response *response,
 							  bool (*const wait_edge)(struct gpio_line *, struct gpio_edge *),
 							  bool (*const write)(struct gpio_line *, bool))
@@ -58,18 +58,18 @@ PINS_WAYS(RESPOND_BY)
 #define RESPONDER(WAY) respond_##WAY,
 static const worker_function responders[] = {PINS_WAYS(RESPONDER)};
 
-/* The output starts where the input is, so that the first edge asks for a change. */
+/* The output starts at the level of the input, so that the first edge requires a change. */
 static void take_pins(struct response *response)
 {
 	if (gpio_options.in >= 0 && gpio_options.in == gpio_options.out)
 		bad_input("--in and --out must be two lines, not both %d", (int)gpio_options.in);
 	response->in = gpio_line(&response->chip, "in", gpio_options.in);
 	response->out = gpio_line(&response->chip, "out", gpio_options.out);
-	gpio_take_input(response->way, &response->in);
+	gpio_request_input(response->way, &response->in);
 	if (!response->way->read(&response->in, &response->high))
 		bad_input("line %u of %s cannot be read: %s; choose another", response->in.offset, response->chip.label,
 			  strerror(errno));
-	gpio_take_output(response->way, &response->out, response->high);
+	gpio_request_output(response->way, &response->out, response->high);
 }
 
 static void response_setup(struct run *run)

@@ -16,7 +16,7 @@
 
 const char *const channel_names[] = {"pipe", "named", NULL};
 
-/* The reading end does not wait for the writing one this way; afterwards it is made to block again. */
+/* Opens the reading end without waiting for the writing end, then makes it blocking. */
 static bool open_ends(const char *path, int fds[2])
 {
 	fds[0] = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -31,7 +31,7 @@ static bool open_ends(const char *path, int fds[2])
 	return true;
 }
 
-/* Its name is gone as soon as both ends are open, so that nothing is left whatever happens. */
+/* Deletes the name as soon as both ends are open, so that nothing remains, however the run ends. */
 static bool open_named(int fds[2])
 {
 	const char *parent = getenv("TMPDIR");

@@ -18,7 +18,7 @@ struct channel {
 	int64_t size; /* granted; the kernel rounds up */
 };
 
-/* size 0: the kernel's own.  False with the reason where it is refused; nothing is left open then. */
+/* size 0: the kernel's default.  False with the reason if the kernel refuses; nothing stays open then. */
 bool channel_open(struct channel *channel, int kind, int64_t size, char *reason, size_t room);
 void channel_close(struct channel *channel);
 

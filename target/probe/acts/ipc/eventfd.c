@@ -17,16 +17,16 @@ static bool open_eventfd(struct run *run)
 	return fd >= 0;
 }
 
-static void give(struct pair *pair)
+static void wake_waiter(struct pair *pair)
 {
 	uint64_t one = 1;
 
-	pair_note(pair);
+	pair_mark_sent(pair);
 	if (write(fd, &one, sizeof(one)) != sizeof(one))
 		return; /* the watch will tell */
 }
 
-static int64_t take(uint64_t number)
+static int64_t await_wake(uint64_t number)
 {
 	uint64_t count = 0;
 	bool came = read(fd, &count, sizeof(count)) == sizeof(count);
@@ -35,7 +35,7 @@ static int64_t take(uint64_t number)
 	return pair_time_of(came, count, 1);
 }
 
-PAIR_LOOPS(give, take)
+PAIR_LOOPS(wake_waiter, await_wake)
 
 static const struct pair_act act = {
 	.series = "wake",

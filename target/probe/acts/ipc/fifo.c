@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * fifo: how quickly data goes through a pipe or a named FIFO, by the size of the blocks or of the pipe.
+ * fifo: transfer time through a pipe or a named FIFO, by the size of the blocks or of the pipe.
  *
- * A transfer is measured as a whole.  Each block is another piece of the pattern; the reader looks at
- * both ends of every block on the way, and at the whole of the last one afterwards.
+ * Each value is the time of a whole transfer.  Each block is another piece of the pattern; the reader checks both ends of
+ * every block during the transfer, and the whole last block afterwards.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,7 +26,7 @@ static const char *const views[] = {"block", "pipe", NULL};
 
 #define PIPE_OF_BLOCKS MB
 #define BLOCK_OF_PIPES (8 * KB)
-#define TOLD_EVERY (64 * KB)
+#define PROGRESS_STEP (64 * KB)
 
 static const int64_t totals[] = {MB, 10 * MB};
 static const int64_t block_sizes[] = {10, 100, KB, 2 * KB, 3 * KB, 4 * KB, 5 * KB, 6 * KB, 8 * KB, 9 * KB, 10 * KB, 100 * KB,
@@ -116,12 +116,12 @@ static int64_t block_size(const struct transfer *transfer, int64_t done)
 }
 
 /*
- * On one CPU the reader runs only when the pipe is full: what fills it tells that it goes on, and ends with the run.
- * Not at each small block, for the count lies in the reader's cache.
+ * On one CPU the reader runs only when the pipe is full, so the writer reports progress too, and checks whether the run
+ * continues.  It does so only every PROGRESS_STEP bytes, because the counter is in the reader's cache.
  */
 static bool goes_on(const struct worker *self, int64_t before, int64_t after)
 {
-	if (before / TOLD_EVERY == after / TOLD_EVERY)
+	if (before / PROGRESS_STEP == after / PROGRESS_STEP)
 		return true;
 	watch_progress(&state.watch);
 	return run_going(self);
@@ -145,7 +145,7 @@ static void wrong(struct worker *self, const struct transfer *transfer, int64_t 
 		 (unsigned long long)state.number, (long long)done, (long long)transfer->total);
 }
 
-/* The time at which the last byte was there; 0 when the run ended or failed before. */
+/* The time at which the last byte had arrived; 0 if the run ended or failed before. */
 static int64_t receive_all(struct worker *self, const struct transfer *transfer)
 {
 	const unsigned char *right = NULL;
@@ -254,7 +254,7 @@ static void add_transfer(struct run *run, int cpu, int64_t block, int64_t pipe, 
 			   {"channel", channel_names[chosen.channel]}}});
 }
 
-/* A block greater than both totals is a total of its own. */
+/* A block larger than both totals is transferred once. */
 static void add_blocks(struct run *run, int cpu)
 {
 	for (const int64_t *block = block_sizes; *block && *block <= chosen.largest; block++) {

@@ -20,16 +20,16 @@ static bool open_channel(struct run *run)
 	return false;
 }
 
-static void give(struct pair *pair)
+static void wake_waiter(struct pair *pair)
 {
 	uint64_t message = pair->number;
 
-	pair_note(pair);
+	pair_mark_sent(pair);
 	if (write(channel.write_fd, &message, sizeof(message)) != sizeof(message))
 		return; /* the watch will tell */
 }
 
-static int64_t take(uint64_t number)
+static int64_t await_wake(uint64_t number)
 {
 	uint64_t message = 0;
 	bool received = read(channel.read_fd, &message, sizeof(message)) == sizeof(message);
@@ -37,7 +37,7 @@ static int64_t take(uint64_t number)
 	return pair_time_of(received, message, number);
 }
 
-PAIR_LOOPS(give, take)
+PAIR_LOOPS(wake_waiter, await_wake)
 
 static const struct pair_act act = {
 	.series = "message",

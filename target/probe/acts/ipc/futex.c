@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* futex: the kernel's wait and wake, on which most of the others are built, bare. */
+/* futex: wait and wake by the system call itself, on which most other primitives are built. */
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -7,12 +7,12 @@
 
 #include "pair.h"
 
-/* 32-bit architectures born after 2038 was noticed have only the new call; without a time-out both are one. */
+/* Newer 32-bit architectures have only the call with 64-bit times; without a time-out both are the same. */
 #ifndef SYS_futex
 #define SYS_futex SYS_futex_time64
 #endif
 
-static _Atomic uint32_t word; /* the number of the last act given */
+static _Atomic uint32_t word; /* number of the last act that was sent */
 
 static bool open_futex(struct run *run)
 {
@@ -20,14 +20,14 @@ static bool open_futex(struct run *run)
 	return true;
 }
 
-static void give(struct pair *pair)
+static void wake_waiter(struct pair *pair)
 {
-	pair_note(pair);
+	pair_mark_sent(pair);
 	atomic_store_explicit(&word, (uint32_t)pair->number, memory_order_release);
 	syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-static int64_t take(uint64_t number)
+static int64_t await_wake(uint64_t number)
 {
 	uint32_t before = (uint32_t)number - 1;
 
@@ -35,7 +35,7 @@ static int64_t take(uint64_t number)
 	return pair_time(atomic_load_explicit(&word, memory_order_acquire) != before);
 }
 
-PAIR_LOOPS(give, take)
+PAIR_LOOPS(wake_waiter, await_wake)
 
 static const struct pair_act act = {
 	.series = "wake",

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * jitter: a periodic thread beside a real-time thread that sends a normal process data through shared
- * memory, and that goes to sleep half-way through the run.
+ * jitter: wake-up latency of a periodic thread, beside a real-time thread that sends data to a normal process through shared
+ * memory until half of the run is over.
  *
- * As in the source the periodic thread may be an ordinary one, so that the traffic displaces it; as a
- * real-time thread it has one priority more than the traffic, and what disturbs it is memory alone.
+ * As in the source, the periodic thread may be ordinary, so that the traffic preempts it.  As a real-time thread its
+ * priority is one above that of the traffic, and only memory traffic disturbs it.
  */
 #include "grid.h"
 #include "patience.h"
@@ -77,7 +77,7 @@ static void traffic(struct worker *self, void *argument)
 	watch_leave(&state.watch);
 }
 
-/* Without a period: each of the two is silent for half of the run, which is no loss. */
+/* Series without a period: each of the two is empty for half of the run, which is no loss. */
 static struct wakeups add_phase(struct run *run, const char *is_on, int cpu)
 {
 	return grid_add_series(run, &(struct series_spec){

@@ -11,7 +11,7 @@
 
 static mqd_t queue;
 
-/* Its name is gone as soon as it is open, so that nothing is left whatever happens. */
+/* Deletes the name as soon as the queue is open, so that nothing remains, however the run ends. */
 static bool open_queue(struct run *run)
 {
 	struct mq_attr attributes = {.mq_maxmsg = 1, .mq_msgsize = sizeof(uint64_t)};
@@ -27,15 +27,15 @@ static bool open_queue(struct run *run)
 	return true;
 }
 
-static void give(struct pair *pair)
+static void wake_waiter(struct pair *pair)
 {
 	uint64_t message = pair->number;
 
-	pair_note(pair);
+	pair_mark_sent(pair);
 	mq_send(queue, (const char *)&message, sizeof(message), 0);
 }
 
-static int64_t take(uint64_t number)
+static int64_t await_wake(uint64_t number)
 {
 	uint64_t message = 0;
 	bool received = mq_receive(queue, (char *)&message, sizeof(message), NULL) == sizeof(message);
@@ -43,7 +43,7 @@ static int64_t take(uint64_t number)
 	return pair_time_of(received, message, number);
 }
 
-PAIR_LOOPS(give, take)
+PAIR_LOOPS(wake_waiter, await_wake)
 
 static const struct pair_act act = {
 	.series = "message",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is sent through pipes and shared memory: a random text, of which every block is a different
- * piece, so that a block that is torn, stale or out of turn cannot be taken for the right one.
+ * The data sent through pipes and shared memory: random words, of which every block is a different piece, so that a torn,
+ * stale or reordered block is detected.
  */
 #ifndef PATTERN_H
 #define PATTERN_H
@@ -14,7 +14,7 @@
 #define PATTERN_SHIFTS 512 /* after so many blocks a piece comes again */
 #define PATTERN_STEP 8
 
-/* For blocks of up to so many bytes. */
+/* Allocates the pattern for blocks of up to `block` bytes. */
 static inline unsigned char *pattern_new(struct run *run, size_t block)
 {
 	size_t words = (block + PATTERN_SHIFTS * PATTERN_STEP) / sizeof(uint64_t) + 1;
@@ -35,7 +35,7 @@ static inline const unsigned char *pattern_block(const unsigned char *pattern, u
 	return pattern + number % PATTERN_SHIFTS * PATTERN_STEP;
 }
 
-/* Quick enough to be done with every block: its first eight bytes and its last two. */
+/* A quick check for every block: its first eight bytes and its last two. */
 static inline bool pattern_ends_match(const unsigned char *block, const unsigned char *right, size_t size)
 {
 	return !memcmp(block, right, size < 8 ? size : 8) && (size < 2 || !memcmp(block + size - 2, right + size - 2, 2));

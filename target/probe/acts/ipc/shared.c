@@ -16,19 +16,19 @@
 #include "patience.h"
 #include "pattern.h"
 
-/* As in the source: whatever the area's size, it is filled by writes of so many bytes. */
+/* As in the source, the area is filled by writes of this size. */
 #define WRITE_SIZE 4096
-/* The process spins for so long after the last block, then naps. */
+/* The process spins for this time after the last block, then naps. */
 #define READER_SPINS_NS (20 * NS_PER_MS)
 #define WRITER_SPINS_NS NS_PER_MS
 
-/* What both processes see. */
+/* The memory that both processes share. */
 struct area {
 	_Alignas(64) _Atomic uint64_t written; /* number of the block that is in it; from 1 on */
 	size_t size;
 	_Alignas(64) _Atomic uint64_t read;
 	int64_t read_ns;
-	_Atomic uint64_t wrong; /* number of a block that was not what it must be */
+	_Atomic uint64_t wrong; /* number of a block with wrong content */
 	_Alignas(64) unsigned char bytes[];
 };
 
@@ -54,7 +54,7 @@ static void become_normal(pid_t parent, int cpu)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
-	/* Whoever reads the probe's output must not wait for this process too. */
+	/* A reader of the probe's output must not wait for this process too. */
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
 	dup2(null, STDERR_FILENO);

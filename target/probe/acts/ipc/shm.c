@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* shm: how quickly a real-time thread gives data to a normal process through shared memory, by size. */
+/* shm: transfer time from a real-time thread to a normal process through shared memory, by size. */
 #include <stdio.h>
 
 #include "patience.h"
@@ -10,7 +10,7 @@
 #define KB 1024LL
 #define MB (1024 * KB)
 
-/* Hand-overs of one size follow each other for so long, at least one. */
+/* Duration of a burst of hand-overs of one size; at least one. */
 #define BURST_NS (2 * NS_PER_MS)
 
 static const int64_t sizes[] = {10, 100, KB, 10 * KB, 100 * KB, 200 * KB, 300 * KB, 400 * KB, 600 * KB, 800 * KB,

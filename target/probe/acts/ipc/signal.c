@@ -14,17 +14,17 @@ static bool open_signal(struct run *run)
 	(void)run;
 	sigemptyset(&awaited);
 	sigaddset(&awaited, SIGRTMIN);
-	/* All threads inherit it: the signal waits until it is asked for. */
+	/* All threads inherit the mask, so the signal stays pending until it is received. */
 	return pthread_sigmask(SIG_BLOCK, &awaited, NULL) == 0;
 }
 
-static void give(struct pair *pair)
+static void wake_waiter(struct pair *pair)
 {
-	pair_note(pair);
+	pair_mark_sent(pair);
 	signal_queue(pair->waiter, pair->waiter_tid, SIGRTMIN, (union sigval){.sival_int = (int)pair->number});
 }
 
-static int64_t take(uint64_t number)
+static int64_t await_wake(uint64_t number)
 {
 	siginfo_t info;
 	bool came = signal_wait(&awaited, &info) > 0;
@@ -32,7 +32,7 @@ static int64_t take(uint64_t number)
 	return pair_time_of(came, came ? (uint64_t)(uint32_t)info.si_value.sival_int : 0, (uint32_t)number);
 }
 
-PAIR_LOOPS(give, take)
+PAIR_LOOPS(wake_waiter, await_wake)
 
 static const struct pair_act act = {
 	.series = "wake",

@@ -26,7 +26,7 @@ static struct {
 	bool sleeps_anyway; /* a waiter of higher priority on the waker's CPU: else the waker would not run */
 } state;
 
-/* The waiter has said that it is about to wait.  Elsewhere than on this CPU it may still be awake. */
+/* Waits until the waiter sleeps.  After it has set `armed`, it may still be awake on another CPU. */
 static bool await_waiter(const struct worker *self, struct pair *pair)
 {
 	if (!await_count(self, &pair->armed, pair->number, state.spin_ns))
@@ -57,7 +57,7 @@ bool pair_next(struct worker *self, struct pair *pair)
 	return await_waiter(self, pair);
 }
 
-bool pair_given(const struct worker *self, struct pair *pair)
+bool pair_await_done(const struct worker *self, struct pair *pair)
 {
 	return await_count(self, &pair->done, pair->number, state.spin_ns);
 }
@@ -77,21 +77,21 @@ static void waker(struct worker *self, void *argument)
 	watch_leave(&pair_choice.watch);
 }
 
-/* False also when the act was none. */
-bool pair_taken(struct worker *self, struct pair *pair, uint64_t number, int64_t back_ns)
+/* Records the latency of an act; false if the run ends or the act was wrong. */
+bool pair_record(struct worker *self, struct pair *pair, uint64_t number, int64_t back_ns)
 {
-	int64_t given_ns = atomic_load_explicit(&pair->given_ns, memory_order_acquire);
-	uint64_t given = atomic_load_explicit(&pair->given, memory_order_relaxed);
+	int64_t sent_ns = atomic_load_explicit(&pair->sent_ns, memory_order_acquire);
+	uint64_t sent = atomic_load_explicit(&pair->sent, memory_order_relaxed);
 
 	if (!run_going(self))
 		return false;
-	if (back_ns == PAIR_WRONG || given != number) {
+	if (back_ns == PAIR_WRONG || sent != number) {
 		run_fail(worker_run(self),
 			 "the waiter returned for hand-over %llu%s, but the last one sent was %llu", (unsigned long long)number,
-			 back_ns == PAIR_WRONG ? " with other data" : "", (unsigned long long)given);
+			 back_ns == PAIR_WRONG ? " with other data" : "", (unsigned long long)sent);
 		return false;
 	}
-	series_add(state.series, back_ns - given_ns);
+	series_add(state.series, back_ns - sent_ns);
 	watch_progress(&pair_choice.watch);
 	atomic_store_explicit(&pair->done, number, memory_order_release);
 	return true;

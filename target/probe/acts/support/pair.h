@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The frame of all acts in which one thread, the waker, gets another, the waiter, to go on.
+ * The frame of all acts in which one thread, the waker, wakes another one, the waiter.
  *
- * The waiter has one priority more, so that on the same CPU it displaces the waker at once.  Acts are
- * numbered.  The waker notes number and time as the last thing before its waking call; the waiter, when
- * its call has returned, reads the clock and sees whether the number is the one it waited for.  It is
- * not if the call returned for any other reason than the hand-over; that fails the run.
+ * The waiter's priority is one higher, so that on the same CPU it preempts the waker at once.  Acts are numbered.  The
+ * waker stores number and time directly before its waking call.  When the waiter's call has returned, the waiter reads the
+ * clock and compares the number with the expected one.  They differ if the call returned for another reason than the
+ * hand-over; that fails the run.
  */
 #ifndef PAIR_H
 #define PAIR_H
@@ -20,33 +20,33 @@
 #include "watch.h"
 
 #define PAIR_INTERRUPTED INT64_MIN
-#define PAIR_WRONG (INT64_MIN + 1) /* it came back with something other than what was given */
+#define PAIR_WRONG (INT64_MIN + 1) /* the call returned other data than was sent */
 
 struct pair {
-	uint64_t number;                /* of the current act, from 1 on; the waker's */
-	_Atomic uint64_t armed;         /* the waiter is about to wait for this one */
-	_Alignas(64) _Atomic uint64_t given;
-	_Atomic int64_t given_ns;
+	uint64_t number;                /* of the current act, from 1 on; used by the waker only */
+	_Atomic uint64_t armed;         /* number of the act for which the waiter is about to wait */
+	_Alignas(64) _Atomic uint64_t sent;
+	_Atomic int64_t sent_ns;
 	_Alignas(64) _Atomic uint64_t done;
 	_Atomic bool open;              /* the waker has begun */
 	pthread_t waiter;
 	pid_t waiter_tid;               /* set before armed */
-	struct pace pace;               /* the waker's */
-	int waiter_fd;                  /* tells the waker whether the waiter sleeps; the waker's */
+	struct pace pace;               /* used by the waker only */
+	int waiter_fd;                  /* of the waiter's state in /proc; used by the waker only */
 };
 
 /* One primitive. */
 struct pair_act {
 	const char *series, *from, *to;
-	bool (*open)(struct run *run);       /* make what the act needs; false after run_not_applicable() */
+	bool (*open)(struct run *run);       /* creates the primitive; false after run_not_applicable() */
 	void (*begin)(void);                 /* in the waker, before the waiter waits for the first time; may be NULL */
 	void (*wake_on)(struct worker *self, struct pair *pair); /* of PAIR_LOOPS */
 	void (*wait_on)(struct worker *self, struct pair *pair);
 	void (*end)(void);                   /* in the waker, after the last act; may be NULL */
-	void (*release)(void);               /* in the watch: get the one out that is still waiting; may be NULL */
+	void (*release)(void);               /* in the watch: wakes the thread that still waits; may be NULL */
 };
 
-/* What every such probe may be told. */
+/* The options of every such probe. */
 struct pair_choice {
 	int placement;
 	int64_t burst;
@@ -60,28 +60,28 @@ extern struct pair_choice pair_choice;
 	 .help = "acts in a row per --interval (1)"},                                                              \
 	TIMEOUT_OPTION(pair_choice.watch)
 
-/* For those that have no options of their own. */
+/* For probes without further options. */
 extern const struct option_spec pair_options[];
 
 void pair_setup(struct run *run, const struct pair_act *act);
 
-/* For PAIR_LOOPS: what comes before and behind each act; false when the run ends. */
+/* For PAIR_LOOPS, before and after each act; false when the run ends. */
 bool pair_next(struct worker *self, struct pair *pair);
-bool pair_given(const struct worker *self, struct pair *pair);
-bool pair_taken(struct worker *self, struct pair *pair, uint64_t number, int64_t back_ns);
+bool pair_await_done(const struct worker *self, struct pair *pair);
+bool pair_record(struct worker *self, struct pair *pair, uint64_t number, int64_t back_ns);
 
 /*
  * Both loops, wake_on() and wait_on(), around an act's two functions, which are called directly:
  *
- *	void give(struct pair *pair);      in the waker: pair_note(), then the waking call
- *	int64_t take(uint64_t number);     in the waiter: wait; the time of coming back, or one of the two above
+ *	void wake_waiter(struct pair *pair);      in the waker: pair_mark_sent(), then the waking call
+ *	int64_t await_wake(uint64_t number);     in the waiter: wait; the time of coming back, or one of the two above
  */
-#define PAIR_LOOPS(give, take)                                                                                     \
+#define PAIR_LOOPS(wake_waiter, await_wake)                                                                                     \
 	static void wake_on(struct worker *self, struct pair *pair)                                                \
 	{                                                                                                          \
 		while (pair_next(self, pair)) {                                                                    \
-			give(pair);                                                                                \
-			if (!pair_given(self, pair))                                                               \
+			wake_waiter(pair);                                                                                \
+			if (!pair_await_done(self, pair))                                                               \
 				return;                                                                            \
 		}                                                                                                  \
 	}                                                                                                          \
@@ -93,22 +93,22 @@ bool pair_taken(struct worker *self, struct pair *pair, uint64_t number, int64_t
 			int64_t back_ns;                                                                           \
 														   \
 			atomic_store_explicit(&pair->armed, number, memory_order_release);                         \
-			back_ns = take(number);                                                                    \
+			back_ns = await_wake(number);                                                                    \
 			if (back_ns == PAIR_INTERRUPTED)                                                           \
 				continue;                                                                          \
-			if (!pair_taken(self, pair, number, back_ns))                                              \
+			if (!pair_record(self, pair, number, back_ns))                                              \
 				return;                                                                            \
 			number++;                                                                                  \
 		}                                                                                                  \
 	}
 
-static inline void pair_note(struct pair *pair)
+static inline void pair_mark_sent(struct pair *pair)
 {
-	atomic_store_explicit(&pair->given, pair->number, memory_order_relaxed);
-	atomic_store_explicit(&pair->given_ns, mono_ns(), memory_order_release);
+	atomic_store_explicit(&pair->sent, pair->number, memory_order_relaxed);
+	atomic_store_explicit(&pair->sent_ns, mono_ns(), memory_order_release);
 }
 
-/* For take(): the time, unless the waiting call failed, which for those used here means EINTR. */
+/* For await_wake(): the time, unless the waiting call failed, which for those used here means EINTR. */
 static inline int64_t pair_time(bool came_back)
 {
 	int64_t now_ns = mono_ns();

@@ -29,7 +29,7 @@ static bool read_site(int cpu, struct site *site)
 	return read_number(path, &site->core);
 }
 
-/* What lies between two different CPUs; -1 where the kernel does not say. */
+/* The relation of two different CPUs; -1 if the kernel does not provide it. */
 static int relation(int a, int b)
 {
 	struct site first, second;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Two CPUs by what lies between them, in words of topology rather than numbers. */
+/* Selects two CPUs by their relation in the topology. */
 #ifndef PLACEMENT_H
 #define PLACEMENT_H
 
@@ -17,13 +17,11 @@ struct cpu_pair {
 	 .help = "both ends on the same CPU, or the second on another smt sibling,\n"                              \
 		 "                             core or socket (" standard ")"}
 
-/*
- * The first two chosen CPUs that stand in this relation; recorded in the parameters.  False where
- * there are none: the run is then not-applicable, with the reason.
- */
+/* Finds the first two chosen CPUs with this relation and records them in the parameters; false after
+ * run_not_applicable() if there are none. */
 bool placement_find(struct run *run, int placement, struct cpu_pair *cpus);
 
-/* The same for acts in which one thread is meant to displace another. */
+/* The same for acts in which one thread preempts another. */
 bool placement_same_cpu(struct run *run, int *cpu);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The watch: a thread, ordinary as a rule, beside the measuring ones, so that these need no time-outs in their
- * acts.  It fails the run when no hand-over has been seen for too long, and at the end frees threads
- * from calls that no signal ends.
+ * The watch: a thread, usually ordinary, beside the measuring ones, so that their acts need no time-outs.  It fails the run
+ * if no act completes for too long, and at the end releases threads from calls that no signal interrupts.
  */
 #ifndef WATCH_H
 #define WATCH_H
@@ -13,13 +12,13 @@
 
 struct watch {
 	int64_t timeout_ns;
-	int64_t period_ns;             /* of acts that are paced: so long none can be expected; else 0 */
-	bool urgent;                   /* real-time, for members that may fill all CPUs; their priority is one less */
-	void (*look)(struct run *run); /* every now and then: is all well otherwise?  may be NULL */
-	/* When one member has left: free the others from calls that no signal ends.  Called again and
-	 * again until all have left; may be NULL. */
+	int64_t period_ns;             /* of periodic acts, added to the time-out; else 0 */
+	bool urgent;                   /* real-time, for members that may use all CPUs; their priority is one lower */
+	void (*look)(struct run *run); /* a further check, called periodically; may be NULL */
+	/* Releases the other members from calls that no signal interrupts, after one has left.  Called repeatedly until all
+	 * have left; may be NULL. */
 	void (*release)(void);
-	void (*rescue)(void);          /* the same, only when a member must be dead; may be NULL */
+	void (*rescue)(void);          /* the same, if a member must be dead; may be NULL */
 	void (*finish)(void);          /* the last call; may be NULL */
 	_Atomic uint64_t progress;
 	_Atomic int members;           /* threads that have not left yet */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* barrier: from the last of two threads arriving to the first one going on. */
+/* barrier: latency from the arrival of the second thread to the return of the first one. */
 #include "pair.h"
 #include "sync.h"
 
@@ -12,14 +12,14 @@ static bool open_barrier(struct run *run)
 	return sync_barrier_init(&barrier, 2);
 }
 
-static void give(struct pair *pair)
+static void wake_waiter(struct pair *pair)
 {
 	atomic_fetch_add(&arrivals, 1);
-	pair_note(pair);
+	pair_mark_sent(pair);
 	sync_arrive(&barrier);
 }
 
-static int64_t take(uint64_t number)
+static int64_t await_wake(uint64_t number)
 {
 	(void)number;
 	atomic_fetch_add(&arrivals, 1);
@@ -27,7 +27,7 @@ static int64_t take(uint64_t number)
 	return mono_ns();
 }
 
-/* One of the two has left: with an odd number of arrivals the other is alone within. */
+/* Releases the other thread after one has left: with an odd number of arrivals it still waits. */
 static void release(void)
 {
 	if (atomic_load(&arrivals) % 2 == 0)
@@ -36,7 +36,7 @@ static void release(void)
 	sync_arrive(&barrier);
 }
 
-PAIR_LOOPS(give, take)
+PAIR_LOOPS(wake_waiter, await_wake)
 
 static const struct pair_act act = {
 	.series = "wake",

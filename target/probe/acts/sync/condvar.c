@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* condvar: from signalling a condition variable to the waiting thread going on, with the mutex. */
+/* condvar: latency from signalling a condition variable to the return of the waiting thread, which holds the mutex. */
 #include "pair.h"
 #include "sync.h"
 
@@ -20,15 +20,15 @@ static void set(uint64_t number)
 	sync_unlock(&mutex);
 }
 
-/* The signal comes after the unlocking: within it, the waiter would wake only to wait for the mutex. */
-static void give(struct pair *pair)
+/* Signals after unlocking: otherwise the waiter would wake only to wait for the mutex. */
+static void wake_waiter(struct pair *pair)
 {
 	set(pair->number);
-	pair_note(pair);
+	pair_mark_sent(pair);
 	sync_signal(&condition);
 }
 
-static int64_t take(uint64_t number)
+static int64_t await_wake(uint64_t number)
 {
 	int64_t back_ns;
 
@@ -46,7 +46,7 @@ static void release(void)
 	sync_broadcast(&condition);
 }
 
-PAIR_LOOPS(give, take)
+PAIR_LOOPS(wake_waiter, await_wake)
 
 static const struct pair_act act = {
 	.series = "wake",

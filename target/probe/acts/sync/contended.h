@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Mutexes of either protocol, and handing one over to the thread that waits for it. */
+/* Mutexes with and without priority inheritance, and the probe of a contended one. */
 #ifndef CONTENDED_H
 #define CONTENDED_H
 
@@ -9,7 +9,7 @@
 /* False after run_not_applicable(): the system has no such mutexes. */
 bool mutex_create(struct run *run, sync_mutex *mutex, bool inherits);
 
-/* The probe of a contested mutex, with priority inheritance or without. */
+/* Sets up the probe of a contended mutex. */
 void contended_setup(struct run *run, bool inherits);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * inversion: how long a thread of high priority waits for a mutex that one of low priority holds while
- * one of medium priority computes; with priority inheritance and without, in turn.
+ * inversion: time that a high-priority thread waits for a mutex of a low-priority thread while a medium-priority thread
+ * computes; alternately with and without priority inheritance.
  *
- * All three share one CPU.  The low thread locks, wakes the high one, which displaces it and asks for
- * the mutex, then wakes the medium one and unlocks.  Without inheritance the medium one displaces the
- * low one before it can unlock; with it the low one has the high priority until it has unlocked.
+ * All three share one CPU.  The low thread locks, wakes the high one, which preempts it and requests the mutex, then wakes
+ * the medium one and unlocks.  Without inheritance the medium thread preempts the low one before it unlocks; with
+ * inheritance the low thread has the high priority until it has unlocked.
  */
 
 #include "contended.h"
@@ -13,7 +13,7 @@
 #include "placement.h"
 #include "watch.h"
 
-/* The medium thread gets at most this share of the CPU, whatever --interval says. */
+/* The period is at least this multiple of the medium thread's time, whatever --interval. */
 #define MEDIUM_SHARE 4
 
 static struct {
@@ -49,7 +49,7 @@ static struct variant *variant_of(uint64_t act)
 	return &state.variants[act % 2];
 }
 
-/* The high thread has asked before sync_post() returns, unless it was kept for a moment, as by a page fault. */
+/* The high thread requests the mutex before sync_post() returns, unless something delays it, such as a page fault. */
 static bool invert(struct worker *self, uint64_t act)
 {
 	struct variant *variant = variant_of(act);
@@ -94,7 +94,7 @@ static void medium(struct worker *self, void *argument)
 	watch_leave(&state.watch);
 }
 
-/* What makes the two variants what they are: whether the medium thread came before the high one. */
+/* Checks the order of medium and high thread, which defines the variants. */
 static bool as_expected(struct worker *self, const struct variant *variant, bool medium_was_first)
 {
 	if (medium_was_first != variant->inherits)

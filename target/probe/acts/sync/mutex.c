@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* mutex: locking and unlocking a mutex that nobody else wants. */
+/* mutex: time to lock and unlock an uncontended mutex. */
 #include <errno.h>
 
 #include "contended.h"
@@ -22,8 +22,8 @@ static const struct option_spec mutex_options[] = {
 	{0},
 };
 
-/* Not timed: a mutex that does not lock would be a very quick one. */
-static bool mutex_works(void)
+/* Checks, outside the timed part, that the mutex really locks. */
+static bool mutex_locks(void)
 {
 	int held, free;
 
@@ -53,7 +53,7 @@ static void mutex_worker(struct worker *self, void *argument)
 	for (int64_t act = 0; run_continues(self); act++) {
 		if (act % chosen.burst == 0) {
 			pace_wait(&pace);
-			if (!mutex_works()) {
+			if (!mutex_locks()) {
 				run_fail(worker_run(self), "the mutex does not lock what it should, or keeps it locked");
 				break;
 			}

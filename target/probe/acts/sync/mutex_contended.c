@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * mutex-contended: from unlocking a mutex to the thread going on that waited for it.
+ * mutex-contended: latency from unlocking a mutex to the return of the thread that waits for it.
  *
- * There are two mutexes.  The waker always holds the one the waiter asks for; before it unlocks that,
- * it locks the other, for which the waiter asks next.
+ * There are two mutexes.  The waker always holds the one that the waiter requests; before it unlocks that one, it locks the
+ * other, which the waiter requests next.
  */
 #include "contended.h"
 
@@ -40,15 +40,15 @@ static void begin(void)
 	sync_lock(mutex_of(held));
 }
 
-static void give(struct pair *pair)
+static void wake_waiter(struct pair *pair)
 {
 	held = pair->number + 1;
 	sync_lock(mutex_of(held));
-	pair_note(pair);
+	pair_mark_sent(pair);
 	sync_unlock(mutex_of(pair->number));
 }
 
-static int64_t take(uint64_t number)
+static int64_t await_wake(uint64_t number)
 {
 	int64_t back_ns;
 
@@ -63,7 +63,7 @@ static void end(void)
 	sync_unlock(mutex_of(held));
 }
 
-PAIR_LOOPS(give, take)
+PAIR_LOOPS(wake_waiter, await_wake)
 
 static const struct pair_act act = {
 	.series = "handover",

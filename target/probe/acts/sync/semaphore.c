@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* semaphore: from posting it to the waiting thread going on. */
+/* semaphore: latency from posting a semaphore to the return of the waiting thread. */
 #include "pair.h"
 #include "sync.h"
 
@@ -11,19 +11,19 @@ static bool open_semaphore(struct run *run)
 	return sync_semaphore_init(&semaphore);
 }
 
-static void give(struct pair *pair)
+static void wake_waiter(struct pair *pair)
 {
-	pair_note(pair);
+	pair_mark_sent(pair);
 	sync_post(&semaphore);
 }
 
-static int64_t take(uint64_t number)
+static int64_t await_wake(uint64_t number)
 {
 	(void)number;
 	return pair_time(sync_take(&semaphore));
 }
 
-PAIR_LOOPS(give, take)
+PAIR_LOOPS(wake_waiter, await_wake)
 
 static const struct pair_act act = {
 	.series = "wake",

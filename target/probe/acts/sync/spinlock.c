@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * spinlock: two CPUs that want the same spinlock.
+ * spinlock: two CPUs contend for a spinlock.
  *
- * In bursts, each takes it, holds it for a while, and leaves it free for a while.  Beside the time of each
- * acquisition there is the time of each hand-over: from one CPU releasing it to the other, which had
- * been spinning already, having it.
+ * In bursts, each acquires it, holds it for a while, and leaves it free for a while.  The series are the time of each
+ * acquisition, and of each hand-over: from the release by one CPU to the acquisition by the other, which already spins.
  */
 #include "patience.h"
 #include "placement.h"
@@ -52,8 +51,8 @@ static void pass_time(int64_t ns)
 }
 
 /*
- * Where the other side released it after this one had asked, the lock was handed over.  That it had the lock in
- * between is enough to know it alive: brief bursts may pass each other.
+ * If the other side released the lock after this side had requested it, the lock was handed over.  An acquisition by the
+ * other side in between shows that it is alive: short bursts may not overlap.
  */
 static void record(struct side *side, int64_t asked_ns, int64_t locked_ns, int before, int64_t released_ns)
 {

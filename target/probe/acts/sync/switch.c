@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * switch: from one thread giving up the CPU to another of the same priority running on it.
+ * switch: latency from one thread yielding the CPU to another one of the same priority running on it.
  *
- * The first thread sleeps until a due time, wakes the second, and then both yield to each other for a
- * burst.  A baton says who runs; only a thread that has the baton passes it on, so a yield that came
- * back to its caller is no switch and not counted.
+ * The first thread sleeps until a due time, wakes the second, and then both yield to each other for a burst.  Only the
+ * thread with the baton passes it on, so a yield that returns to its caller is not counted as a switch.
  */
 #include "patience.h"
 #include "placement.h"
@@ -40,7 +39,7 @@ static void pass_to(int thread)
 	atomic_store_explicit(&state.baton, thread, memory_order_release);
 }
 
-/* Yields until the baton has come, or the other thread gave it to nobody; the time of coming back. */
+/* Yields until this thread has the baton, or the burst has ended; returns the time of the last return. */
 static int64_t yield_for(const struct worker *self, int thread)
 {
 	int64_t now_ns;
@@ -59,7 +58,7 @@ static bool has_baton(int thread)
 	return atomic_load_explicit(&state.baton, memory_order_acquire) == thread;
 }
 
-/* One act: there and back; only the way back is measured. */
+/* One act: two switches, of which the second is measured. */
 static bool there_and_back(struct worker *self)
 {
 	uint64_t passes = atomic_load(&state.passes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * timerlat: what the kernel's own tracer of that name measures with threads of its own, one on each CPU: from the expiry of
- * a timer to its interrupt, and to the thread.  It numbers its samples, so that those that were overwritten are counted.
+ * timerlat: latencies by the kernel's tracer of that name, which has a thread on each CPU: from the expiry of a timer to its
+ * interrupt, and to the thread.  The tracer numbers its samples, so overwritten ones are counted.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static struct {
 
 static const struct option_spec timerlat_options[] = {TRACEFS_OPTION, {0}};
 
-/* Samples whose numbers are missing were taken, and overwritten before they could be read. */
+/* Stores a sample; missing numbers are samples that were overwritten before they could be read. */
 static void take(struct place *place, int station, unsigned number, int64_t value_ns)
 {
 	unsigned *next = &place->next[station];
@@ -60,7 +60,7 @@ static void take_line(struct run *run, const char *line)
 		take(&timerlat.places[place], strcmp(context, "irq") ? THREAD : INTERRUPT, number, value_ns);
 }
 
-/* Whole lines; what is torn waits for its rest. */
+/* Parses complete lines; an incomplete one waits for its rest. */
 static void take_text(struct run *run)
 {
 	char *line = timerlat.text, *end;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * wakeups: how long real-time tasks wait from being made runnable until they run, of all tasks there are, in whole us, as
- * histograms that the kernel keeps (hist triggers).
+ * wakeups: scheduling latency of all real-time tasks, from runnable to running, in whole us, from the kernel's histograms
+ * (hist triggers).
  *
- * Its counts are never reset, so that none is lost: what they rose by since the last look is what was counted meanwhile.
- * In which order it came, nobody knows.
+ * The kernel's counts are never reset, so none is lost: an interval is their growth since the last reading.  The order of
+ * its values is unknown.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@
 #define HISTOGRAM "events/synthetic/fastenough_wakeup/hist"
 #define WAKINGS "events/sched/sched_waking/hist"
 #define LOOK_US 250000
-#define KNOWN_BITS 18 /* twice what any of the kernel's histograms holds */
-#define KNOWN (1u << KNOWN_BITS)
+#define TABLE_BITS 18 /* twice what any of the kernel's histograms holds */
+#define TABLE_SIZE (1u << TABLE_BITS)
 #define TEXT_SIZE (1u << 22)
 
 struct known {
@@ -42,12 +42,12 @@ static const struct option_spec wakeups_options[] = {
 
 static struct known *find(uint64_t key)
 {
-	uint64_t place = key * 0x9e3779b97f4a7c15u >> (64 - KNOWN_BITS);
+	uint64_t place = key * 0x9e3779b97f4a7c15u >> (64 - TABLE_BITS);
 
-	while (wakeups.known[place % KNOWN].key && wakeups.known[place % KNOWN].key != key)
+	while (wakeups.known[place % TABLE_SIZE].key && wakeups.known[place % TABLE_SIZE].key != key)
 		place++;
-	wakeups.known[place % KNOWN].key = key;
-	return &wakeups.known[place % KNOWN];
+	wakeups.known[place % TABLE_SIZE].key = key;
+	return &wakeups.known[place % TABLE_SIZE];
 }
 
 static void add(struct series *series, int64_t value_ns)
@@ -102,7 +102,7 @@ static bool look(struct run *run, bool counts)
 	return true;
 }
 
-/* Wake-ups for which the kernel's histograms had no room are missing: such a recording holds no maximum. */
+/* Fails the run if the kernel's histograms were full: the maximum may be among the missing wake-ups. */
 static void check_room(struct run *run)
 {
 	uint64_t unseen = wakeups.unseen;
@@ -140,7 +140,7 @@ static void wakeups_setup(struct run *run)
 	close(fd);
 	if (wakeups.comm)
 		run_parameter_text(run, "comm", wakeups.comm);
-	wakeups.known = run_allocate(run, KNOWN * sizeof(*wakeups.known));
+	wakeups.known = run_allocate(run, TABLE_SIZE * sizeof(*wakeups.known));
 	wakeups.text = run_allocate(run, TEXT_SIZE);
 	wakeups.series = run_allocate(run, (size_t)cpus->count * sizeof(*wakeups.series));
 	for (int i = 0; i < cpus->count; i++)

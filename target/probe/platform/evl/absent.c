@@ -32,14 +32,14 @@ static const char *refused(int error)
 }
 
 /* A core that counts nothing tells 0 whatever happens. */
-static bool counts_switches(void)
+static bool core_counts_switches(void)
 {
-	int64_t before = thread_strays();
+	int64_t before = thread_mode_switches();
 
-	return evl_switch_oob() == 0 && evl_switch_inband() == 0 && thread_strays() > before;
+	return evl_switch_oob() == 0 && evl_switch_inband() == 0 && thread_mode_switches() > before;
 }
 
-const char *platform_absent(void)
+const char *platform_unavailable(void)
 {
 	int error;
 	bool counts;
@@ -52,7 +52,7 @@ const char *platform_absent(void)
 	error = -evl_attach_self("fastenough-%d", (int)thread_id());
 	if (error > 0)
 		return refused(error);
-	counts = counts_switches();
+	counts = core_counts_switches();
 	evl_detach_self();
 	return counts ? NULL : "the EVL core of this kernel counts no in-band switches; build it with CONFIG_EVL_RUNSTATS";
 }

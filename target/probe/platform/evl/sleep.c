@@ -31,7 +31,7 @@ int sleep_for(int64_t length_ns)
 	return sleep_until(mono_ns() + length_ns);
 }
 
-SLEEP_BEGINS_WITH_NOTHING(absolute)
+SLEEP_WITHOUT_SETUP(absolute)
 
 int sleep_wait_absolute(struct sleep *sleep)
 {
@@ -43,15 +43,15 @@ int sleep_wait_absolute(struct sleep *sleep)
 int sleep_begin_timer(struct sleep *sleep)
 {
 	struct itimerspec when = {timespec_of(sleep->grid.period_ns), timespec_of(sleep->grid.due_ns)};
-	int64_t strays = thread_strays();
+	int64_t strays = thread_mode_switches();
 
 	sleep->fd = evl_new_timer(core_clock(sleep->clock));
-	core_thread_forgive(strays);
+	core_thread_exclude_switches(strays);
 	return sleep->fd < 0 ? -sleep->fd : -evl_set_timer(sleep->fd, &when, NULL);
 }
 
 /* An expiry of a due time that was skipped as missed is no act; the core may be a little early, never that much. */
-static bool is_of_the_past(const struct sleep *sleep)
+static bool is_past_expiry(const struct sleep *sleep)
 {
 	return sleep->grid.due_ns - clock_ns(sleep->clock) > sleep->grid.period_ns / 2;
 }
@@ -63,13 +63,13 @@ int sleep_wait_timer(struct sleep *sleep)
 
 	if (length < 0)
 		return errno;
-	return length != sizeof(ticks) || is_of_the_past(sleep) ? EINTR : 0;
+	return length != sizeof(ticks) || is_past_expiry(sleep) ? EINTR : 0;
 }
 
 void sleep_finish_timer(struct sleep *sleep)
 {
-	int64_t strays = thread_strays();
+	int64_t strays = thread_mode_switches();
 
 	close(sleep->fd);
-	core_thread_forgive(strays);
+	core_thread_exclude_switches(strays);
 }

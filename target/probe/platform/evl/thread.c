@@ -64,9 +64,9 @@ static int set_policy(const struct thread_request *request)
 	return pthread_setschedparam(pthread_self(), request->policy == POLICY_FIFO ? SCHED_FIFO : SCHED_OTHER, &parameters);
 }
 
-void thread_give_up_rights(uint64_t kept)
+void thread_drop_capabilities(uint64_t mask)
 {
-	(void)kept;
+	(void)mask;
 }
 
 void thread_request(const struct thread_request *request, struct thread_state *state)
@@ -82,12 +82,12 @@ void thread_request(const struct thread_request *request, struct thread_state *s
 
 static bool look(int fd, struct thread_state *state)
 {
-	struct evl_thread_state told;
+	struct evl_thread_state core_state;
 
-	if (evl_get_state(fd, &told))
+	if (evl_get_state(fd, &core_state))
 		return false;
-	state->policy = thread_policy_of(told.eattrs.sched_policy);
-	state->priority = told.eattrs.sched_priority;
+	state->policy = thread_policy_of(core_state.eattrs.sched_policy);
+	state->priority = core_state.eattrs.sched_priority;
 	return true;
 }
 
@@ -109,7 +109,7 @@ static int descriptor_of(pid_t id)
 	return -1;
 }
 
-/* As the core says: what Linux says of such a thread is of the time that it spends with Linux. */
+/* From the core: the state in Linux applies only while the thread runs in Linux. */
 bool thread_look(pid_t thread, struct thread_state *state)
 {
 	posix_thread_where(thread, state);
@@ -121,7 +121,7 @@ void thread_demote(pid_t thread)
 	evl_demote_thread(descriptor_of(thread));
 }
 
-/* A signal of Linux would make it a task of Linux first, and count as one more change to it. */
+/* A signal of Linux would first switch the thread to Linux, which counts as a mode switch. */
 void thread_kick(pthread_t thread)
 {
 	for (int i = 0; i < atomic_load(&attached_count); i++)
@@ -129,9 +129,9 @@ void thread_kick(pthread_t thread)
 			evl_unblock_thread(attached[i].fd);
 }
 
-int64_t core_thread_strays(void)
+int64_t core_thread_mode_switches(void)
 {
-	struct evl_thread_state told;
+	struct evl_thread_state core_state;
 
-	return evl_get_state(evl_get_self(), &told) ? -1 : (int64_t)told.isw;
+	return evl_get_state(evl_get_self(), &core_state) ? -1 : (int64_t)core_state.isw;
 }

@@ -14,7 +14,7 @@
 #include "gpio.h"
 
 #define DEVICES "/dev/gpiochip*"
-#define EDGES_KEPT 1024 /* by the kernel, while the task is late; more are dropped and counted */
+#define EDGE_BUFFER_SIZE 1024 /* by the kernel, while the task is late; more are dropped and counted */
 
 static int open_chip(const char *path, struct gpiochip_info *info)
 {
@@ -38,7 +38,7 @@ static void line_info(int chip_fd, unsigned offset, struct gpio_v2_line_info *in
 		*info = (struct gpio_v2_line_info){.offset = offset};
 }
 
-/* A kernel that knows version 1 only has the devices, but not this call. */
+/* A kernel with version 1 only has the devices, but not this call. */
 static bool is_version_2(const char *path)
 {
 	struct gpio_v2_line_info info = {.offset = 0};
@@ -65,7 +65,7 @@ static bool present(void)
 	return found;
 }
 
-/* Some systems give a chip a second name, by a link or a node: it is the same chip, whichever name it is reached by. */
+/* Some systems have a second name for a chip, by a link or a node: both names are the same chip. */
 static bool has_earlier_name(const glob_t *devices, size_t which)
 {
 	struct stat this, other;
@@ -135,7 +135,7 @@ static void refuse(const struct gpio_line *line, int chip_fd, int error)
 static void request(struct gpio_line *line, const struct gpio_v2_line_config *config)
 {
 	struct gpio_v2_line_request request = {
-		.offsets = {line->offset}, .num_lines = 1, .event_buffer_size = EDGES_KEPT, .config = *config,
+		.offsets = {line->offset}, .num_lines = 1, .event_buffer_size = EDGE_BUFFER_SIZE, .config = *config,
 		.consumer = GPIO_CONSUMER,
 	};
 	struct gpio_v2_line_info before;
@@ -200,7 +200,7 @@ bool gpio_cdev_write(struct gpio_line *line, bool high)
 	return ioctl(line->fd, GPIO_V2_LINE_SET_VALUES_IOCTL, &values) == 0;
 }
 
-/* A line let go keeps its direction: one that was an input must not go on driving its wire. */
+/* A released line keeps its direction: one that was an input before must not drive its wire any longer. */
 static void release(struct gpio_line *line)
 {
 	struct gpio_v2_line_config input = {.flags = GPIO_V2_LINE_FLAG_INPUT};

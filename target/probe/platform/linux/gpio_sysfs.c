@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* /sys/class/gpio, for kernels that have nothing else: no time stamps, and edges that come fast melt into one. */
+/* /sys/class/gpio, for kernels without the character device: no time stamps, and fast edges merge into one. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -18,13 +18,13 @@
 /* Two readings of the clock with one system call between them lie this close together, if nothing came between. */
 #define CLOSE_NS (2 * NS_PER_US)
 
-SLEEP_BEGINS_WITH_NOTHING(absolute)
-SLEEP_BEGINS_WITH_NOTHING(relative)
-SLEEP_BEGINS_WITH_NOTHING(nanosleep)
-SLEEP_BEGINS_WITH_NOTHING(futex)
-SLEEP_BEGINS_WITH_NOTHING(ppoll)
+SLEEP_WITHOUT_SETUP(absolute)
+SLEEP_WITHOUT_SETUP(relative)
+SLEEP_WITHOUT_SETUP(nanosleep)
+SLEEP_WITHOUT_SETUP(futex)
+SLEEP_WITHOUT_SETUP(ppoll)
 
-/* What a system call that returned -1 on failure came to. */
+/* The result of a system call that returns -1 on failure. */
 static int result_of(const struct sleep *sleep, long returned)
 {
 	return returned < 0 ? sleep_interrupted(sleep, errno) : 0;
@@ -81,7 +81,7 @@ static void alarm_set(sigset_t *set)
 	sigaddset(set, SIGALRM);
 }
 
-/* Anyone may send the signal, but only the timer's own says that a due time has come. */
+/* Any process may send the signal; only that of the timer marks a due time. */
 static int wait_alarm(int code, siginfo_t *info)
 {
 	sigset_t set;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What threads wait for each other with: POSIX.  The *_CALL texts name in recordings what was really called. */
+/* Synchronisation primitives by POSIX.  The *_CALL texts name the actual calls in recordings. */
 #ifndef SYNC_H
 #define SYNC_H
 

@@ -21,7 +21,7 @@
 
 const char platform_name[] = "linux-user";
 
-const char *platform_absent(void)
+const char *platform_unavailable(void)
 {
 	return NULL;
 }
@@ -64,22 +64,22 @@ void thread_request(const struct thread_request *request, struct thread_state *s
 }
 
 /* The capabilities in effect, each 32 of them in a word as the kernel has it; false where it does not say. */
-static bool rights_read(struct __user_cap_header_struct *header, struct __user_cap_data_struct *rights)
+static bool read_capabilities(struct __user_cap_header_struct *header, struct __user_cap_data_struct *rights)
 {
 	*header = (struct __user_cap_header_struct){.version = _LINUX_CAPABILITY_VERSION_3};
 	return !syscall(SYS_capget, header, rights);
 }
 
-void thread_give_up_rights(uint64_t kept)
+void thread_drop_capabilities(uint64_t mask)
 {
 	struct __user_cap_header_struct header;
 	struct __user_cap_data_struct rights[_LINUX_CAPABILITY_U32S_3];
 
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (!rights_read(&header, rights))
+	if (!read_capabilities(&header, rights))
 		return;
 	for (unsigned i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
-		rights[i].permitted &= (uint32_t)(kept >> (32 * i));
+		rights[i].permitted &= (uint32_t)(mask >> (32 * i));
 		rights[i].effective &= rights[i].permitted;
 		rights[i].inheritable = 0;
 	}
@@ -110,7 +110,7 @@ void thread_read_back(struct thread_state *state)
 	state->timer_slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
 }
 
-int64_t thread_strays(void)
+int64_t thread_mode_switches(void)
 {
 	return -1;
 }

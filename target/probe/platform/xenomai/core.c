@@ -50,7 +50,7 @@ static void last_line(int fd, char *line, size_t size)
 }
 
 /* The library begins with the time, its function and the thread in brackets. */
-static const char *behind_its_head(const char *line)
+static const char *without_prefix(const char *line)
 {
 	const char *bracket = strstr(line, "] ");
 
@@ -72,7 +72,7 @@ static const char *refused(void)
 	last_line(pipes[0], line, sizeof(line));
 	if (child < 0 || waitpid(child, &status, 0) != child)
 		return strerror(errno);
-	return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS ? NULL : behind_its_head(line);
+	return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS ? NULL : without_prefix(line);
 }
 
 /* On kernels before Dovetail the core has a clock of its own, on which due times of this program mean nothing. */
@@ -87,7 +87,7 @@ static bool shares_clock(void)
 	return apart_ns > -APART_NS && apart_ns < APART_NS;
 }
 
-const char *platform_absent(void)
+const char *platform_unavailable(void)
 {
 	const char *reason = refused();
 

@@ -24,9 +24,9 @@ int thread_policy_of(int number)
 	return POLICIES;
 }
 
-void thread_give_up_rights(uint64_t kept)
+void thread_drop_capabilities(uint64_t mask)
 {
-	(void)kept;
+	(void)mask;
 }
 
 void thread_request(const struct thread_request *request, struct thread_state *state)
@@ -47,7 +47,7 @@ void thread_read_back(struct thread_state *state)
 	state->timer_slack_ns = -1;
 }
 
-/* As the core says: what Linux says of such a thread is of the time that it spends with Linux. */
+/* From the core: the state in Linux applies only while the thread runs in Linux. */
 bool thread_look(pid_t thread, struct thread_state *state)
 {
 	struct sched_param_ex parameters;
@@ -66,13 +66,13 @@ void thread_demote(pid_t thread)
 	sched_setscheduler_ex(thread, SCHED_OTHER, &(struct sched_param_ex){0});
 }
 
-/* A signal of Linux would make it a task of Linux first, and count as one more change to it. */
+/* A signal of Linux would first switch the thread to Linux, which counts as a mode switch. */
 void thread_kick(pthread_t thread)
 {
 	__RT(pthread_kill(thread, SIGRELS));
 }
 
-int64_t core_thread_strays(void)
+int64_t core_thread_mode_switches(void)
 {
 	struct cobalt_threadstat status;
 
