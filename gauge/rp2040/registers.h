@@ -149,7 +149,7 @@
 /* USB: the memory that the controller shares, then its registers.  `out` is false for an IN endpoint, true for OUT. */
 #define USBCTRL_DPRAM_BASE 0x50100000
 #define USB_DEVICE_DPRAM ((volatile uint8_t *)USBCTRL_DPRAM_BASE)
-#define USB_DEVICE_DPRAM_SETUP_PACKET_OFFSET 0x00
+#define USB_DEVICE_DPRAM_SETUP_PACKET_LOW_OFFSET 0x00
 #define USB_DEVICE_DPRAM_EP_CONTROL(number, out) REGISTER(USBCTRL_DPRAM_BASE + 8 * (number) + 4 * (out))
 #define USB_DEVICE_DPRAM_EP_CONTROL_ENABLE_BITS (1u << 31)
 #define USB_DEVICE_DPRAM_EP_CONTROL_INTERRUPT_PER_BUFF_BITS (1u << 29)

@@ -300,7 +300,7 @@ static void control_setup(void)
 	struct setup setup;
 
 	for (uint8_t i = 0; i < sizeof(setup); i++)
-		((uint8_t *)&setup)[i] = USB_DEVICE_DPRAM[USB_DEVICE_DPRAM_SETUP_PACKET_OFFSET + i];
+		((uint8_t *)&setup)[i] = USB_DEVICE_DPRAM[USB_DEVICE_DPRAM_SETUP_PACKET_LOW_OFFSET + i];
 	control.left = 0;
 	control.answering = control.receiving = false;
 	control.address = 0;
