@@ -30,7 +30,7 @@ static int anonymous(const char *content, size_t size)
 	return file;
 }
 
-/* Only standard input, output and the file stay open: the connection to the server is none of its business. */
+/* Only standard input, output and the file stay open, not the connection to the server. */
 static void become(const struct child *child, int input, int output, int file)
 {
 	setpgid(0, 0);

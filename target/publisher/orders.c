@@ -12,7 +12,7 @@
 #include "order.h"
 #include "say.h"
 
-#define NAMESPACE "fastenough-order" /* the signature of anything else is none of an order */
+#define NAMESPACE "fastenough-order" /* signatures made for another purpose are refused */
 #define MINUTE_NS (60 * NS_PER_S)
 #define MOST_IN_MINUTE 60 /* verification takes time beside real-time tasks */
 #define VERIFY_NS (10 * NS_PER_S)

@@ -93,7 +93,7 @@ class FleetServer:
 
 
 async def _silent(_: Exception) -> None:
-    """The server is not there yet."""
+    """Error callback: the caller tries again."""
 
 
 @contextmanager

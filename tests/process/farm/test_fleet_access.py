@@ -128,13 +128,13 @@ def _arrived(client: Client) -> list[str]:
 
 
 @pytest.mark.slow
-def test_last_words_are_checked_as_well(server: FleetServer) -> None:
+def test_a_last_will_is_checked_as_well(server: FleetServer) -> None:
     async def tried() -> list[str]:
         seen = await _seen(await server.spy("lab"))
         for topic in (ring_topic(VICTIM), ring_topic(HOSTILE)):
             with suppress(MqttError):
                 async with server.client(HOSTILE, will=Will(topic, b"x", qos=1)) as client:
-                    client._client._sock_close()  # without a farewell
+                    client._client._sock_close()  # without an MQTT DISCONNECT
                     await asyncio.sleep(_SETTLE_S)
         await asyncio.sleep(_SETTLE_S)
         return seen
