@@ -42,6 +42,7 @@ bench: setup-test
 	PYTHONPATH=. $(PYTHON) -m tests.bench.deterministic
 	PYTHONPATH=. $(PYTHON) -m tests.bench.paths
 	PYTHONPATH=. $(PYTHON) -m tests.bench.kernels
+	PYTHONPATH=. $(PYTHON) -m tests.bench.bisect
 	PYTHONPATH=. $(PYTHON) -m tests.bench.soak
 	PYTHONPATH=. $(PYTHON) -m tests.bench.history
 	FASTENOUGH_KILLS=50 $(PYTHON) -m pytest -q --timeout=1800 tests/process/history/test_history_ingest.py tests/process/history/test_history_postgresql.py

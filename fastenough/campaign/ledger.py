@@ -23,19 +23,31 @@ def find_unfinished(
 
     Each run of the plan has ``per_run`` positions; the first one decides whether the run is done.
     """
-    earlier = [run for run in keeper.runs(plan_sha256=plan_hash) if run.campaign]
-    if not earlier:
+    newest, sound = _newest_sound(keeper, plan_hash)
+    complete = {position for position in sound if position % per_run == 0}
+    if newest is None or len(complete) * per_run >= positions:
         return None, {}
-    newest = earlier[-1].campaign
-    sound = {
+    return newest, {position: run for position, run in sound.items() if position - position % per_run in complete}
+
+
+def complete_runs(keeper: RunStore, plan: Plan) -> tuple[str, tuple[str, ...]] | None:
+    """Return the newest campaign of a plan and its runs in their order; None unless it is complete and sound."""
+    specs = expand(plan)
+    newest, sound = _newest_sound(keeper, plan_sha256(plan, specs))
+    if newest is None or len(sound) < len(specs) * len(recordings_of(plan)):
+        return None
+    return newest, tuple(sound[position] for position in sorted(sound))
+
+
+def _newest_sound(keeper: RunStore, plan_hash: str) -> tuple[str | None, dict[int, str]]:
+    """The newest campaign of a plan, and its sound runs by position."""
+    earlier = [run for run in keeper.runs(plan_sha256=plan_hash) if run.campaign]
+    newest = earlier[-1].campaign if earlier else None
+    return newest, {
         run.position: run.id
         for run in earlier
         if run.campaign == newest and run.outcome in _DONE and keeper.fault(run.id) is None
     }
-    complete = {position for position in sound if position % per_run == 0}
-    if len(complete) * per_run >= positions:
-        return None, {}
-    return newest, {position: run for position, run in sound.items() if position - position % per_run in complete}
 
 
 def new_campaign(name: str) -> str:

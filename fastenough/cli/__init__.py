@@ -48,6 +48,7 @@ SECTIONS = {
         "ab": ("fastenough.cli.ab", "A/B-test a setting."),
         "hunt": ("fastenough.cli.hunt", "Search for the load that causes the worst latency."),
         "bound": ("fastenough.cli.bound", "Compute a latency bound from a trace."),
+        "bisect": ("fastenough.cli.bisect", "Find the kernel commit that made a path longer."),
     },
     "Watch": {
         "monitor": ("fastenough.cli.monitor", "Watch real-time tasks and name what delays them."),

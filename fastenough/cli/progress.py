@@ -133,7 +133,7 @@ class Display(_Moving):
         super().__init__()
 
     def step(self, what: str, share: Callable[[], float] = _unknown_share) -> None:
-        """Begin a step after the last run; as ``Work.step``."""
+        """Begin a step between or after runs; as ``Work.step``."""
         self._step = _Step(what, share)
         self._refresh()
 
@@ -160,6 +160,7 @@ class Display(_Moving):
 
     def __call__(self, progress: Progress, note: str = "") -> None:
         """``note``: text printed after probe and load of the run."""
+        self._step = None
         self._progress, self._note, self._heard_s = progress, note, time.monotonic()
         worst_ns = max(progress.worst_ns.values(), default=None)
         if worst_ns != self._worst_ns:

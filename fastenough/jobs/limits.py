@@ -94,15 +94,18 @@ def _budget(table: Table) -> Budget:
         raise table.fault(f"path = {figure!r} is not a figure of a path; use one of {', '.join(FIGURES)}", "path")
     amount = table.text("longer-by", '"100" or "2%"')
     try:
-        if amount.endswith("%"):
-            return Budget(figure, more_share=parse_share(amount))
-        if not amount.isdecimal():
-            raise ValueError
-        return Budget(figure, more=int(amount))
+        return parse_budget(figure, amount)
     except ValueError as error:
-        raise table.fault(
-            f'longer-by = {amount!r} is invalid; write a number of instructions or a share: "100" or "2%"', "longer-by"
-        ) from error
+        raise table.fault(f"longer-by = {amount!r} is invalid; {error}", "longer-by") from error
+
+
+def parse_budget(figure: str, amount: str) -> Budget:
+    """The budget of a figure, from a number of instructions or a share ("100", "2%"); raises ValueError."""
+    if amount.endswith("%"):
+        return Budget(figure, more_share=parse_share(amount))
+    if not amount.isdecimal():
+        raise ValueError('write a number of instructions or a share: "100" or "2%"')
+    return Budget(figure, more=int(amount))
 
 
 def _growth(table: Table, confidence: float) -> Growth:

@@ -21,6 +21,7 @@ from fastenough.link.base import Completed, Stalled
 from fastenough.model import BadInput, FastenoughError
 from fastenough.virtual.initramfs import base_archive
 from fastenough.virtual.kernels import Kernel, module_content
+from fastenough.virtual.machines import GuestMachine
 from fastenough.virtual.packages import file_hash, output_of
 from fastenough.virtual.probe import PROBE, build_chrt, build_probe
 from fastenough.words import output_lines
@@ -137,7 +138,7 @@ class DeterministicGuest:
 
     @cached_property
     def _emulator(self) -> bytes:
-        return "".join(f"{name}: {value}\n" for name, value in emulator_of(self.kernel).items()).encode()
+        return "".join(f"{name}: {value}\n" for name, value in emulator_of(self.kernel.machine).items()).encode()
 
     def initramfs(
         self,
@@ -237,12 +238,12 @@ class GuestRun:
             self._directory.cleanup()
 
 
-def emulator_of(kernel: Kernel) -> dict[str, str]:
-    """The program that emulates guests of a kernel: its version, as it prints it, and its SHA-256."""
-    kernel.machine.require()
-    program = Path(output_of(["sh", "-c", 'command -v "$1"', "sh", kernel.machine.program]).strip())
+def emulator_of(machine: GuestMachine) -> dict[str, str]:
+    """The program that emulates a machine: its version, as it prints it, and its SHA-256."""
+    machine.require()
+    program = Path(output_of(["sh", "-c", 'command -v "$1"', "sh", machine.program]).strip())
     version = output_of([str(program), "--version"]).splitlines()[0]
-    return {"program": kernel.machine.program, "version": version, "sha256": file_hash(program)}
+    return {"program": machine.program, "version": version, "sha256": file_hash(program)}
 
 
 def _script(argv: Sequence[str], first: str = "") -> bytes:

@@ -126,7 +126,7 @@ class _Build:
         dropped = dropped_options(options, read_options(self.objects / ".config"))
         if dropped:
             raise BadInput(
-                f"the configuration of {self.tree.name} has dropped {', '.join(dropped)}; this source does not have "
+                f"the configuration of {self.tree} has dropped {', '.join(dropped)}; this source does not have "
                 "these options, or the fragments lack options that they depend on"
             )
 
@@ -153,7 +153,8 @@ class _Build:
         )
         if result.returncode:
             raise FastenoughError(
-                f"the kernel of {self.tree.name} does not build: {first_diagnostic(result.stderr, True)}"
+                f"the kernel of {self.tree} does not build: "
+                f"{first_diagnostic(result.stderr.replace(f'{self.tree}/', ''), True)}"
             )
 
 

@@ -40,6 +40,7 @@ from fastenough.gauge.ports import Port
 from fastenough.gauge.protocol import Identity
 from fastenough.hunt.search import Confirmed
 from fastenough.implementations.catalogue import ProbeEntry
+from fastenough.jobs.bisect import CommitBisection
 from fastenough.jobs.bound import CpuBound
 from fastenough.jobs.calibrate import WitnessResult
 from fastenough.jobs.fleet import FleetResult
@@ -358,6 +359,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "farm board withdraw": _BOARD_CHANGE,
     "farm rebuild": Versioned({"runs": int, "intervals": int, "left_out": Mapping[str, str]}),
     "farm alert": {"faults": _Strings},
+    "bisect": Versioned(CommitBisection),
     "farm bisect": Versioned({"bisection": Bisection, "measurements": int}),
     "farm token add": Versioned({"name": str, "token": str}),
     "farm token list": Versioned({"tokens": ListOf(_TOKEN)}),

@@ -96,7 +96,7 @@ def test_a_campaign_repeats_to_the_byte_under_load(tmp_path: Path) -> None:
     assert end is not None and end.outcome is Outcome.COMPLETED and end.load is not None and end.load.ran
     assert [setting.in_effect for setting in head.settings if setting.name == "timer-migration"] == ["0"]
     assert head.marks >= {"emulated"} and head.profile is not None
-    assert head.profile["emulator"] == emulator_of(find_kernel("stock"))
+    assert head.profile["emulator"] == emulator_of(find_kernel("stock").machine)
     assessment = judge([recording], Requirement(10_000_000))
     assert assessment.verdict is Verdict.INCONCLUSIVE and INSTRUCTIONS in assessment.cautions
 

@@ -16,56 +16,25 @@ from click.testing import CliRunner, Result
 
 from fastenough.cli.bench import command
 from fastenough.model import BadInput, FastenoughError, NotApplicable
-from fastenough.virtual import custom_kernels
 from fastenough.virtual.custom_kernels import find_kernel
 from fastenough.virtual.kernel_build import build_key, missing_packages
 from fastenough.virtual.kernel_config import all_options, dropped_options, fragment_text, read_options
 from fastenough.virtual.kernel_source import KernelSource, find_source
-from fastenough.virtual.kernels import Kernel
-from fastenough.virtual.machines import GuestMachine
 from tests.support.json_documents import require_valid
+from tests.support.kernel_trees import MAKEFILE, TOOLS, install_tools
 
-TOOLS = ("gcc", "aarch64-linux-gnu-gcc", "flex", "bison", "bc", "xz")
 PACKAGES = {"aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu", "xz": "xz-utils"}
 """Debian's packages that are not named like the tool."""
-MAKEFILE = r"""
-INSTALLED = $(INSTALL_MOD_PATH)/lib/modules/6.99$(LOCALVERSION)
-allnoconfig:
-	@grep -v CONFIG_DROPPED $(KCONFIG_ALLCONFIG) >$(O)/.config
-	@mkdir -p $(O)/include/generated
-	@echo '#define UTS_RELEASE "6.99$(LOCALVERSION)"' >$(O)/include/generated/utsrelease.h
-Image:
-	@test ! -e $(CURDIR)/broken.c || { echo 'broken.c:7:1: error: no such thing' >&2; false; }
-	@mkdir -p $(O)/arch/arm64/boot && echo "$(ARCH) $(CROSS_COMPILE) $(CC) $(KBUILD_BUILD_HOST)" >>$(O)/made
-	@head -c 56 /dev/zero >$(O)/arch/arm64/boot/Image
-	@printf 'ARM\144Linux version 6.99%s (bench)' $(LOCALVERSION) >>$(O)/arch/arm64/boot/Image
-modules:
-modules_install:
-	@mkdir -p $(INSTALLED)
-	@touch $(INSTALLED)/modules.builtin
-"""
 
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A source tree whose release is 6.99, with its tools on PATH, and a cache of its own."""
-    tree, tools = tmp_path / "linux", tmp_path / "tools"
+    tree = tmp_path / "linux"
     tree.mkdir()
-    tools.mkdir()
     (tree / "Makefile").write_text(MAKEFILE)
     (tree / "Kconfig").touch()
-    for name in TOOLS:
-        (tools / name).write_text("#!/bin/sh\n")
-        (tools / name).chmod(0o755)
-    for name in ("make", "sh", "grep", "mkdir", "head", "printf", "touch", "test"):
-        path = shutil.which(name)
-        assert path is not None
-        (tools / name).symlink_to(path)
-    monkeypatch.setenv("PATH", str(tools))
-    monkeypatch.setenv("FASTENOUGH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(GuestMachine, "require", lambda machine: None)
-    debian = Kernel("stock", "arm64", "6.1", tmp_path / "debian")
-    monkeypatch.setattr(custom_kernels, "fetch", lambda name, **_: debian)
+    install_tools(tmp_path, monkeypatch)
     return tree
 
 

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A git repository whose commits are built: its history, and checkouts outside of it.
+
+Nothing is written to the repository: a checkout borrows its objects.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastenough.model import BadInput, FastenoughError, NotApplicable
+
+_LOCAL_VARIABLES = {
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_COMMON_DIR",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_PREFIX",
+}
+"""Variables that name a repository, as in the environment of hooks."""
+
+
+@dataclass(frozen=True)
+class GitRepository:
+    """``objects``: absolute path of its folder of objects.  Commits are full ids."""
+
+    path: Path
+    objects: Path
+
+    def resolve(self, revision: str) -> str:
+        """The commit of a revision; raises BadInput if there is none."""
+        arguments = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        found = _git(self.path, *arguments)
+        if found.returncode:
+            raise BadInput(f"{self.path}: no commit {revision!r}; see: git log --oneline")
+        return found.stdout.strip()
+
+    def subject(self, commit: str) -> str:
+        """The first line of the message."""
+        return self._read("log", "-1", "--no-show-signature", "--format=%s", commit).strip()
+
+    def parents(self, commit: str) -> list[str]:
+        """The parents, first parent first."""
+        return self._read("rev-list", "--parents", "-1", commit).split()[1:]
+
+    def merge_bases(self, first: str, second: str) -> list[str]:
+        """The best common ancestors of two commits, none without common history."""
+        return _git(self.path, "merge-base", "--all", first, second).stdout.split()
+
+    def candidates(self, bad: str, good: Sequence[str]) -> list[str]:
+        """The ancestors of a commit, itself included, that are no ancestors of ``good``; first the one that halves them
+        best."""
+        lines = self._read("rev-list", "--bisect-all", bad, "--not", *good).splitlines()
+        return [line.split()[0] for line in lines]
+
+    def check_out(self, commit: str, folder: Path) -> None:
+        """Make a folder, which is used for nothing else, the tree of a commit.
+
+        Files that have the same content in the commit checked out before are not written, so that they are not
+        compiled again.
+        """
+        if not (folder / ".git" / "HEAD").is_file():
+            folder.mkdir(parents=True, exist_ok=True)
+            _require(_git(folder, "init", "--quiet"))
+        (folder / ".git" / "objects" / "info" / "alternates").write_text(f"{self.objects}\n")
+        (folder / ".git" / "index.lock").unlink(missing_ok=True)  # left by a checkout that was killed
+        without_hooks = ("-c", "core.hooksPath=/dev/null", "-c", "advice.detachedHead=false")
+        _require(_git(folder, *without_hooks, "checkout", "--quiet", "--force", "--detach", commit))
+        _require(_git(folder, "clean", "--quiet", "-ffdx"))
+
+    def _read(self, *arguments: str) -> str:
+        return _require(_git(self.path, *arguments))
+
+
+def open_repository(path: Path) -> GitRepository:
+    """The repository of a folder, bare or with a work tree.
+
+    Raises BadInput with git's reason if it is none, NotApplicable without git.
+    """
+    if shutil.which("git") is None:
+        raise NotApplicable("git is missing; run: apt-get install git")
+    if not path.is_dir():
+        raise BadInput(f"{path}: no such directory; name a git repository")
+    found = _git(path, "rev-parse", "--git-path", "objects")
+    if found.returncode:
+        raise BadInput(f"{path} is not a git repository: {_reason(found)}")
+    return GitRepository(path.resolve(), (path / found.stdout.strip()).resolve())
+
+
+def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name not in _LOCAL_VARIABLES}
+    return subprocess.run(
+        ["git", "-C", str(folder), *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        env=environment | {"LC_ALL": "C"},
+    )
+
+
+def _require(done: subprocess.CompletedProcess[str]) -> str:
+    """The output of a git that succeeded; raises FastenoughError with its last line otherwise."""
+    if done.returncode:
+        raise FastenoughError(f"git: {_reason(done)}")
+    return done.stdout
+
+
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    lines = done.stderr.strip().splitlines()
+    return lines[-1] if lines else f"exit status {done.returncode}"

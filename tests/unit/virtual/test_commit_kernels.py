@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernels of the commits of a repository: each is built once, in one build directory, and stored by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fastenough.model import BadInput, FastenoughError
+from fastenough.virtual.commit_kernels import CommitKernels
+from fastenough.virtual.custom_kernels import find_kernel, registered_names
+from fastenough.virtual.git_repository import open_repository
+from tests.support.git_history import Commit, make_history
+from tests.support.kernel_trees import MAKEFILE, install_tools
+
+pytestmark = pytest.mark.check
+
+HISTORY = [
+    Commit("one", (), {"Makefile": MAKEFILE, "Kconfig": "", "content": "one"}),
+    Commit("two", ("one",), {"content": "two"}),
+    Commit("broken", ("two",), {"broken.c": ""}),
+    Commit("three", ("broken",), {"content": "three", "broken.c": None}),
+]
+
+
+class Kernels:
+    """The kernels of a history, by the names of its commits."""
+
+    def __init__(self, folder: Path) -> None:
+        self.cache = folder / "cache" / "virtual"
+        self.ids = make_history(folder / "linux", HISTORY)
+        self.kernels = CommitKernels(open_repository(folder / "linux"), "arm64", {"HZ": "100"})
+        self.steps: list[str] = []
+
+    def build(self, name: str) -> str:
+        return self.kernels.build(self.ids[name], self.steps.append)
+
+    def made(self) -> int:
+        """The number of compilations, all in one build directory."""
+        (made,) = self.cache.glob("builds/*/made")
+        return len(made.read_text().splitlines())
+
+
+@pytest.fixture
+def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernels:
+    install_tools(tmp_path, monkeypatch)
+    return Kernels(tmp_path)
+
+
+def test_each_commit_has_a_kernel_of_its_own(kernels: Kernels) -> None:
+    names = {name: kernels.build(name) for name in ("one", "three", "two")}
+    assert kernels.made() == 3
+    for name, kernel in names.items():
+        assert kernel.startswith(kernels.ids[name][:12])
+        assert find_kernel(kernel).image.read_bytes().endswith(name.encode())
+    assert sorted(names.values()) == list(registered_names())
+    assert kernels.steps[:3] == ["checking out", "configuring", "compiling"]
+
+
+def test_a_commit_is_built_once(kernels: Kernels) -> None:
+    name = kernels.build("one")
+    kernels.build("two")
+    assert kernels.build("one") == name and kernels.made() == 2
+    other = CommitKernels(kernels.kernels.repository, "arm64", {"HZ": "250"})
+    assert other.name(kernels.ids["one"]) != name, "other options are another kernel"
+
+
+def test_an_interrupted_copy_is_made_again(kernels: Kernels) -> None:
+    name = kernels.kernels.name(kernels.ids["one"])
+    unfinished = kernels.cache / "commits" / f".{name}" / "modules"
+    unfinished.mkdir(parents=True)
+    assert kernels.build("one") == name
+    assert find_kernel(name).image.is_file() and not unfinished.exists()
+
+
+def test_a_commit_that_does_not_build_leaves_nothing_and_the_next_one_builds(kernels: Kernels) -> None:
+    for _ in range(2):
+        with pytest.raises(FastenoughError, match=r"broken\.c:7:1: error: no such thing"):
+            kernels.build("broken")
+    assert not registered_names()
+    assert find_kernel(kernels.build("three")).image.read_bytes().endswith(b"three")
+
+
+def test_a_commit_without_an_option_is_refused(kernels: Kernels) -> None:
+    dropped = CommitKernels(kernels.kernels.repository, "arm64", {"DROPPED": "y", "HZ": "100"})
+    with pytest.raises(BadInput, match="CONFIG_DROPPED=y"):
+        dropped.build(kernels.ids["one"], kernels.steps.append)
