@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from fastenough.board import Booted
 from fastenough.implementations import Act, Counted, Tally, TaskKind
-from fastenough.implementations.linux_user import words
+from fastenough.implementations.linux_user import probe_arguments
 from fastenough.implementations.task import Task
 from fastenough.settings import Settings
 
@@ -29,7 +29,7 @@ class StandIn:
     @contextmanager
     def start(self, booted: Booted, act: Act, settings: Settings) -> Iterator[Task]:
         parameters = {name: value for name, value in act.parameters.items() if name in ("interval", "allow-difference")}
-        with Task(booted.link, [booted.probe, *words(Act("timer", parameters))], act.limit_s) as task:
+        with Task(booted.link, [booted.probe, *probe_arguments(Act("timer", parameters))], act.limit_s) as task:
             yield task
 
     def counted(self, booted: Booted, act: Act, tally: Tally) -> Counted:

@@ -13,7 +13,7 @@ import pytest
 
 from fastenough.campaign.tracing import kernel_settings, with_trace
 from fastenough.implementations import Act
-from fastenough.implementations.linux_user import words
+from fastenough.implementations.linux_user import probe_arguments
 from fastenough.model import NotApplicable, Outcome
 from fastenough.recording import Recording, read_recording
 from fastenough.settings import Settings
@@ -143,7 +143,7 @@ def _measured(board: VirtualBoard, journal: Path, name: str, load: list[str]) ->
     with Settings(board.link, journal) as settings:
         act = Act(name, {}, 4.0)
         act = with_trace(act, settings.apply_all(kernel_settings(act, board.link)), print)
-        watching = board.link.start([PROBE, *words(act)])
+        watching = board.link.start([PROBE, *probe_arguments(act)])
         stream = watching.lines(60.0)
         lines = [next(stream)]
         beside = [*board.link.start([PROBE, *load]).lines(60.0)] if load else []

@@ -12,7 +12,7 @@ from fastenough.campaign import Entry, Plan, expand, parse_duration_s, plan_sha2
 from fastenough.campaign.expand import PHASES_WITHIN_NS, phases_ns
 from fastenough.cli.plan_runs import check_plan
 from fastenough.implementations import Act
-from fastenough.implementations.linux_user import words
+from fastenough.implementations.linux_user import probe_arguments
 from fastenough.model import BadInput
 from tests.support.cli_calls import command_line
 from tests.support.processes import ROOT
@@ -84,7 +84,7 @@ def test_more_phases_begin_with_those_of_fewer() -> None:
 def test_parameters_become_options(tmp_path: Path) -> None:
     spec = expand(read_plan(_written(tmp_path, GOOD)))[0]
     act = Act(spec.probe, spec.parameters, spec.duration_s)
-    assert words(act) == ["timer", "--interval=1ms", "--quiet", "--duration=2000ms", "--record=-"]
+    assert probe_arguments(act) == ["timer", "--interval=1ms", "--quiet", "--duration=2000ms", "--record=-"]
 
 
 def _hash(tmp_path: Path, text: str) -> str:

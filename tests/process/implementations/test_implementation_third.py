@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 FILE = '''# SPDX-License-Identifier: GPL-2.0-or-later
 """The probe, in another country."""
 from contextlib import contextmanager
-from fastenough.implementations.linux_user import words
+from fastenough.implementations.linux_user import probe_arguments
 from fastenough.implementations.task import Task
 from fastenough.model import BadInput, NotApplicable
 
@@ -37,7 +37,7 @@ class Abroad:
 
     @contextmanager
     def start(self, booted, act, settings):
-        with Task(booted.link, ["env", "COUNTRY=far", booted.probe, *words(act)], act.limit_s) as task:
+        with Task(booted.link, ["env", "COUNTRY=far", booted.probe, *probe_arguments(act)], act.limit_s) as task:
             yield task
 
     def counted(self, booted, act, tally):
