@@ -74,7 +74,7 @@ def recorded_board(board: str, link: Link, store: RunStore) -> RecordedBoard:
     known = list(_newest(store, **chosen))
     name = next((earlier for earlier, other in known if is_same_machine(machine, other)), name)
     under_name = [other for earlier, other in known if earlier == name]
-    return RecordedBoard(name, address, _replaced(name, under_name, machine))
+    return RecordedBoard(name, address, _replacement(name, under_name, machine))
 
 
 def _newest(store: RunStore, **equal: Any) -> Iterator[tuple[str, Identifiers]]:
@@ -89,7 +89,7 @@ def _newest(store: RunStore, **equal: Any) -> Iterator[tuple[str, Identifiers]]:
             yield run.board, machine
 
 
-def _replaced(name: str, earlier: list[Identifiers], machine: Identifiers) -> str | None:
+def _replacement(name: str, earlier: list[Identifiers], machine: Identifiers) -> str | None:
     if not earlier or any(is_same_machine(machine, other) for other in earlier):
         return None
     return (

@@ -276,7 +276,7 @@ def _entry(table: Table, default: Entry, loads: tuple[str, ...]) -> Entry:
         table.texts("implementations", default.implementations, IMPLEMENTATIONS),
         table.duration_ns("warm-up", round(default.warm_up_s * 1e9)) / 1e9,
         read_requirement(table),
-        _carried(table),
+        _parameters_of(table),
         table.number("phases", "30", 1, default.phases),
         table.fault,
     )
@@ -325,7 +325,7 @@ def _parameters(table: Table) -> dict[str, tuple[Value, ...]]:
     return parameters
 
 
-def _carried(table: Table) -> dict[str, Value]:
+def _parameters_of(table: Table) -> dict[str, Value]:
     """The values of keys that act during the runs."""
     values = {name: key.value(table) for name, key in KEYS.items() if name in table}
     return {name: value for name, value in values.items() if value is not None}

@@ -205,7 +205,7 @@ def _plan(probe: str, parameters: tuple[str, ...], load: Sequence[str], duration
     return Plan("ab", (entry,), boards=(board,))
 
 
-def _booted(names: str, board: str) -> tuple[str, str]:
+def _boot_names(names: str, board: str) -> tuple[str, str]:
     """The configurations of ``--boot`` without and with the change; as booted and none without the option."""
     if not names:
         return AS_BOOTED, ""
@@ -287,7 +287,7 @@ def command(
     if not change and not boot:
         raise BadInput("no change to test; give --set NAME=VALUE, or --boot with two configurations")
     _require_useful_options(board, resume=resume)
-    without, with_it = _booted(boot, board)
+    without, with_it = _boot_names(boot, board)
     plan = replace(_plan(probe, parameters, load, duration_ns, board), configurations=(without,))
     check_plan(plan)
     trial = AbTest(plan, change, rounds, booted=with_it)

@@ -70,7 +70,7 @@ def _print(advice: Advice) -> None:
     say(advice.life_safety)
 
 
-def _decided(advice: Advice) -> bool:
+def _is_decided(advice: Advice) -> bool:
     return advice.ending in (Ending.DELIVER, Ending.HARDWARE)
 
 
@@ -166,4 +166,4 @@ def command(
         _print(advice)
         if out is not None:
             print(f"report: {out / 'index.html'}")
-    return ExitStatus.DONE if _decided(advice) else ExitStatus.INCONCLUSIVE
+    return ExitStatus.DONE if _is_decided(advice) else ExitStatus.INCONCLUSIVE

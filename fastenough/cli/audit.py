@@ -264,12 +264,12 @@ def _lines(finding: Finding, width: int) -> Iterator[str]:
     hides = " (hides latency)" if finding.standing is Standing.HIDES else ""
     yield from wrapper.wrap(clean(f"{finding.group}, {finding.title}{hides}: {finding.text}"))
     wrapper.subsequent_indent = _INDENT + " " * _LABEL
-    for label, text in _labelled(finding):
+    for label, text in _labelled_lines(finding):
         wrapper.initial_indent = _INDENT + label.ljust(_LABEL)
         yield from wrapper.wrap(clean(text))
 
 
-def _labelled(finding: Finding) -> Iterator[tuple[str, str]]:
+def _labelled_lines(finding: Finding) -> Iterator[tuple[str, str]]:
     yield "why:", finding.why
     for number, change in enumerate(finding.changes):
         yield "" if number else "change:", f"{change.when}: {change.how}"

@@ -94,14 +94,14 @@ def up_command(
         def downloading(folder: Path, size_bytes: int) -> None:
             work.step(
                 f"downloading kernel {kernel}, {size_bytes / 1e6:.0f} MB, then starting the virtual bench",
-                share=lambda: _held(folder) / size_bytes if _held(folder) < size_bytes else 0.0,
+                share=lambda: _folder_bytes(folder) / size_bytes if _folder_bytes(folder) < size_bytes else 0.0,
             )
 
         state = up(kernel, snapshot, downloading, own)
     _print(state, as_json)
 
 
-def _held(folder: Path) -> int:
+def _folder_bytes(folder: Path) -> int:
     """Bytes of the files in a folder."""
     with suppress(OSError):
         return sum(file.stat().st_size for file in folder.iterdir())

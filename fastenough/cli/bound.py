@@ -126,7 +126,7 @@ def command(
     """
     if report_path is not None:
         require_writable(report_path)
-    name, bounds = _recorded(board, duration_ns, Store(store_path)) if trace is None else ("", _read(trace))
+    name, bounds = _record(board, duration_ns, Store(store_path)) if trace is None else ("", _read(trace))
     if as_json:
         print_json([asdict(bound) for bound in bounds])
     else:
@@ -145,7 +145,7 @@ def _read(trace: BinaryIO) -> Sequence[CpuBound]:
         raise BadInput(f"{trace.name}: {reason}") from reason
 
 
-def _recorded(board: str, duration_ns: int, store: Store) -> tuple[str, Sequence[CpuBound]]:
+def _record(board: str, duration_ns: int, store: Store) -> tuple[str, Sequence[CpuBound]]:
     """Trace the board; returns its name and the bounds."""
     with accessed_board(board) as (link, _):
         bounds = bounds_of(recorded(link.raised, duration_ns / 1e9))

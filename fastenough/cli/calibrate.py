@@ -76,7 +76,7 @@ def _show(calibration: WitnessResult) -> None:
     )
 
 
-def _watched(trials: Iterator[WitnessResult], plan: InjectionPlan) -> Iterator[WitnessResult]:
+def _with_progress(trials: Iterator[WitnessResult], plan: InjectionPlan) -> Iterator[WitnessResult]:
     """The trials, with the remaining time shown during each."""
     for number in count(1):
         with Work(f"trial {number}: injecting and measuring", plan.seconds + _OVERHEAD_S):
@@ -201,7 +201,7 @@ def command(
         board, configuration or _to_boot(board, emulated), plan, gauge, output, implementation=implementation
     )
     done = []
-    for calibration in _watched(trials, plan):
+    for calibration in _with_progress(trials, plan):
         done.append(calibration)
         if not as_json:
             _show(calibration)

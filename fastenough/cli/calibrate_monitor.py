@@ -50,7 +50,7 @@ def calibrate_stations(
         raise BadInput(f"--figure {figure}: use a name that ends in {' or '.join(sorted(_FIGURE_SUFFIXES))}")
     done: list[StationTrial] = []
     agreed: list[StationAgreement] = []
-    for trial in _watched(calibrate_monitor(board, configuration, plan), plan):
+    for trial in _with_progress(calibrate_monitor(board, configuration, plan), plan):
         if isinstance(trial, StationTrial):
             done.append(trial)
         else:
@@ -70,7 +70,7 @@ def calibrate_stations(
     return _status(done, agreed)
 
 
-def _watched(
+def _with_progress(
     trials: Iterator[StationTrial | StationAgreement], plan: InjectionPlan
 ) -> Iterator[StationTrial | StationAgreement]:
     """The trials, with the remaining time shown during each."""

@@ -44,7 +44,7 @@ def command() -> None:
     """
 
 
-def _placed(plan: Plan, board: str | None) -> Plan:
+def _on_board(plan: Plan, board: str | None) -> Plan:
     """The plan on the board of the option, else of the plan, else this machine."""
     return plan if board is None and plan.boards else on_board(plan, board or LOCAL)
 
@@ -58,7 +58,7 @@ def plan_command(plan_path: Path, board: str | None, as_json: bool) -> None:
 
     Nothing is measured.
     """
-    plan = _placed(read_plan(plan_path), board)
+    plan = _on_board(read_plan(plan_path), board)
     with suppress(NotApplicable):  # where the probe is yet to be built
         check_plan(plan)
     specs = expand(plan)
@@ -132,7 +132,7 @@ def run_command(plan_path: Path, board: str | None, store_path: Path, **options:
 
     Stores the runs and prints their ids.
     """
-    return make_runs(_placed(read_plan(plan_path), board), store_path, Begin.NEW, **options)
+    return make_runs(_on_board(read_plan(plan_path), board), store_path, Begin.NEW, **options)
 
 
 @command.command("resume", example="fastenough campaign resume")
@@ -146,7 +146,7 @@ def resume_command(plan_path: Path | None, board: str | None, store_path: Path, 
     applicable are not repeated.
     """
     plan = plan_of(existing_store(store_path))[1] if plan_path is None else read_plan(plan_path)
-    return make_runs(_placed(plan, board), store_path, Begin.RESUMED, **options)
+    return make_runs(_on_board(plan, board), store_path, Begin.RESUMED, **options)
 
 
 @command.command("status", example="fastenough campaign status")

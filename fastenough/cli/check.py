@@ -75,7 +75,7 @@ def _print(checked: CheckResult, sentence: str) -> None:
     for gap in checked.gaps:
         say(gap)
     say(
-        f"{checked.verdict}: {_counted(checked.held)}"
+        f"{checked.verdict}: {_met_text(checked.held)}"
         if checked.held
         else f"{checked.verdict}: no limits given (--limits, docs/check.md)"
         if checked.verdict is Verdict.NO_LIMIT
@@ -89,7 +89,7 @@ def _departures(checked: CheckResult) -> list[str]:
     return [f"{label}: {departure.subject}: {departure.what}: {departure.reason}" for departure in checked.departures]
 
 
-def _counted(held: Sequence[LimitResult]) -> str:
+def _met_text(held: Sequence[LimitResult]) -> str:
     passed = sum(result.verdict is Verdict.PASS for result in held)
     return f"{passed} of {len(held)} {'limit' if len(held) == 1 else 'limits'} met"
 
@@ -125,7 +125,7 @@ def _write(path: Path, content: bytes) -> None:
         raise BadInput(f"{path}: cannot be written: {reason}; name a file in a writable folder") from error
 
 
-def _chosen(store: Store, names: tuple[str, ...], baseline_ids: Sequence[str]) -> tuple[list[str], Sequence[str]]:
+def _choose_runs(store: Store, names: tuple[str, ...], baseline_ids: Sequence[str]) -> tuple[list[str], Sequence[str]]:
     """The runs to check, without the baseline, and the missing runs of the campaign."""
     campaign = choose_runs(store, names)
     chosen = [run for run in campaign.runs if names or run not in baseline_ids]
@@ -188,7 +188,7 @@ def command(
     store = existing_store(store_path)
     change = None if since is None else change_of(store, since)
     base = read_baseline(store, baselines)
-    chosen, missing = _chosen(store, runs, [recording.run_id for recording in base])
+    chosen, missing = _choose_runs(store, runs, [recording.run_id for recording in base])
     with Work("reading the runs") as work:
         runs_checked = read_runs(store, chosen, work.step)
         checked = check(

@@ -120,7 +120,7 @@ def _print_of_deterministic_boards(
         print_instructions(comparisons, ("base", which))
 
 
-def _loaded(store_path: Path, base: str, others: Sequence[str]) -> list[list[Recording]]:
+def _load_sets(store_path: Path, base: str, others: Sequence[str]) -> list[list[Recording]]:
     """The runs of each name: of a campaign all of its runs."""
     if len(others) > len(ORDINALS):
         raise BadInput(f"{len(others)} runs to compare with the base; at most {len(ORDINALS)} are supported")
@@ -173,7 +173,7 @@ def command(base: str, others: tuple[str, ...], limits: tuple[int, ...], store_p
     Compares up to three runs OTHERS with the run BASE.  Prints the conclusion, each difference with its confidence
     interval, and what else differs between the runs.  Of deterministic boards, a campaign is the set of its phases.
     """
-    sets = _loaded(store_path, base, others)
+    sets = _load_sets(store_path, base, others)
     if all(counts_instructions(run) for runs in sets for run in runs):
         _compare_instructions(sets, limits, as_json)
         return

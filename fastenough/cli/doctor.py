@@ -194,7 +194,7 @@ def _disk(inspected: InspectedBoard) -> Diagnosis:
     return Diagnosis("disk", Condition.LIMITED, f"only {mib:,} MiB free for {purpose}", "free 1 GiB")
 
 
-def _left_changed(inspected: InspectedBoard) -> Diagnosis:
+def _changed_settings(inspected: InspectedBoard) -> Diagnosis:
     left: list[str] = []
     for journal in journals(inspected.link):
         try:
@@ -336,14 +336,14 @@ _UNLIMITED = "unlimited"
 _SETUID = 0o4000
 
 
-def _audited(inspected: InspectedBoard, name: str) -> AuditFinding:
+def _audit_finding(inspected: InspectedBoard, name: str) -> AuditFinding:
     """The finding of that check of the audit."""
     return next(check for check in AUDIT_CHECKS if check.name == name)(Facts(inspected.profile))
 
 
 def kernel(inspected: InspectedBoard) -> Diagnosis:
     """Preemption model of the kernel."""
-    finding = _audited(inspected, "preemption")
+    finding = _audit_finding(inspected, "preemption")
     if finding.standing is Standing.FINE:
         return Diagnosis("kernel", Condition.FINE, finding.text)
     other = next((change.text for change in finding.changes if change.form is Form.WORDS), "")
@@ -354,7 +354,7 @@ def kernel(inspected: InspectedBoard) -> Diagnosis:
 
 def governor(inspected: InspectedBoard) -> Diagnosis:
     """CPU frequency governor: a slow CPU delays tasks."""
-    result = _audited(inspected, "governor")
+    result = _audit_finding(inspected, "governor")
     if result.standing is not Standing.COSTS:
         return Diagnosis("governor", Condition.FINE, result.text)
     return Diagnosis(
@@ -367,7 +367,7 @@ def governor(inspected: InspectedBoard) -> Diagnosis:
 
 def isolation(inspected: InspectedBoard) -> Diagnosis:
     """CPUs without ordinary tasks."""
-    result = _audited(inspected, "isolated-cpus")
+    result = _audit_finding(inspected, "isolated-cpus")
     if result.standing is Standing.FINE:
         known = inspected.profile.get("cpu_isolation") or {}
         ticks = (
@@ -478,7 +478,7 @@ CHECKS = (
     Examination(smi, "delays by firmware, invisible to the kernel", Impact.NOTE),
     Examination(_loads, "measuring under load, required for a PASS", Impact.WARNING),
     Examination(_disk, "recordings, and the load hdd", Impact.WARNING),
-    Examination(_left_changed, "settings of this machine", Impact.WARNING),
+    Examination(_changed_settings, "settings of this machine", Impact.WARNING),
     Examination(module, "only the implementation linux-kernel", Impact.NOTE),
     Examination(_gpio, "only the probes response and periodic", Impact.NOTE),
     Examination(_gauge, "only external confirmation", Impact.NOTE),

@@ -85,7 +85,7 @@ def _print(bisection: Bisection) -> None:
     say_list("Differences between the last good and the first bad configuration", bisection.differs)
 
 
-def _required(required: Requirement | None, loads: tuple[str, ...]) -> RequirementCriterion:
+def _requirement_criterion(required: Requirement | None, loads: tuple[str, ...]) -> RequirementCriterion:
     if required is None:
         raise BadInput(
             "no criterion: give --limit (with --miss-rate and --longest-burst), or --slower-by to compare with the "
@@ -99,7 +99,7 @@ def _criterion(
 ) -> Criterion:
     """Limit or comparison with the first; raises BadInput unless exactly one is given."""
     if not slower_by:
-        return _required(required, loads)
+        return _requirement_criterion(required, loads)
     if required is not None:
         raise BadInput("--limit and --slower-by exclude each other; give one of them")
     if not 0 < quantile < 1:

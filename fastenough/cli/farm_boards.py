@@ -84,7 +84,7 @@ def _alive(beat: Beat | None) -> bool:
     return True
 
 
-def _elapsed(at_s: float, now_s: float) -> str:
+def _age_text(at_s: float, now_s: float) -> str:
     return words.duration(max(0.0, now_s - at_s) * 1e9)
 
 
@@ -124,14 +124,14 @@ def farm_status_command(file: Path, as_json: bool) -> None:
         [
             name,
             state.label,
-            _elapsed(state.since_s, now_s),
-            _elapsed(state.fresh_s, now_s) if state.fresh_s else "never",
+            _age_text(state.since_s, now_s),
+            _age_text(state.fresh_s, now_s) if state.fresh_s else "never",
             "; ".join(filter(None, (state.reason, state.refused))),
         ]
         for name, state in sorted(states.items())
     ]
     print_table("", ["board", "state", "for", "new data", "reason"], rows)
-    say(f"{_elapsed(beat.at_s, now_s)} ago: {beat.status_line}" if beat else "no status line yet")
+    say(f"{_age_text(beat.at_s, now_s)} ago: {beat.status_line}" if beat else "no status line yet")
     say("the farm is running" if alive else "the farm is not running; this is its last state")
 
 

@@ -40,7 +40,7 @@ def follow(named: str | None, store: Path) -> ExitStatus:
     os.nice(_NICE)
     folder, name = at_path(Path(named)) if named is not None and is_path(named) else _in_store(named, store)
     if name.endswith(".zst"):
-        return _sealed(folder, name)
+        return _status_of_sealed(folder, name)
     with closing(LiveFile(folder, name)) as watch, screen_on(sys.stdout) as screen:
         while not watch.over:
             screen.show(watch)
@@ -65,7 +65,7 @@ def _in_store(named: str | None, store: Path) -> tuple[Folder, str]:
         return runs.recording(under_way)
 
 
-def _sealed(folder: Folder, name: str) -> ExitStatus:
+def _status_of_sealed(folder: Folder, name: str) -> ExitStatus:
     """Print a run that has ended already."""
     with folder, folder.open_file(name) as stream:
         recording = read_from(stream, str(folder.path / name))

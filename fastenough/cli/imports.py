@@ -40,7 +40,7 @@ _CAVEAT = (
 )
 
 
-def _stored(store: Store, imported: ImportedRun, source: Source) -> str:
+def _store_run(store: Store, imported: ImportedRun, source: Source) -> str:
     """The id of the new run."""
     writer = store.begin()
     try:
@@ -96,7 +96,7 @@ def command(files: tuple[Path, ...], unit: str | None, store_path: Path, as_json
     store = Store(store_path)
     if store.index_fault is not None:
         raise BadInput(f"{store_path}: cannot import: {store.index_fault}")
-    runs = [(_stored(store, imported, source), imported, source) for source, imported in taken]
+    runs = [(_store_run(store, imported, source), imported, source) for source, imported in taken]
     if as_json:
         print_json({"runs": [_document(run_id, imported) for run_id, imported, _ in runs]})
         return

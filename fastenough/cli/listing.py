@@ -43,7 +43,7 @@ def variants(runs: Sequence[RunSummary], planned: Sequence[Sequence[str] | None]
     return texts
 
 
-def _planned(store: Store, runs: Sequence[RunSummary]) -> list[Sequence[str] | None]:
+def _plans_of(store: Store, runs: Sequence[RunSummary]) -> list[Sequence[str] | None]:
     """For each run, the plan of its campaign; each run of a campaign states it."""
     campaigns = {run.campaign: run.id for run in runs if run.campaign is not None}
     examples = (
@@ -83,7 +83,7 @@ def command(last: int | None, store_path: Path, as_json: bool) -> None:
     if as_json:
         print_json(runs)
     elif runs:
-        apart = variants(runs, _planned(store, runs))
+        apart = variants(runs, _plans_of(store, runs))
         rows = [_row(run, variant) for run, variant in zip(runs, apart, strict=True)]
         nothing = () if any(apart) else ("variant",)
         columns, cells = leave_out(_COLUMNS, rows, nothing, 0)

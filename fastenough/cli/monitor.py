@@ -103,7 +103,7 @@ RING = "/var/lib/fastenough/ring"
 """Directory of the ring of the service."""
 
 
-def _stored(recording: StoredRecording) -> str:
+def _stored_line(recording: StoredRecording) -> str:
     how = recording.outcome or "interrupted"
     intervals = words.counted(recording.intervals, "interval")
     unknown = "" if recording.profile else "; profile of the machine unknown (the board was rebooted since)"
@@ -116,9 +116,9 @@ def _gap(gap: RecordingGap) -> str:
     return f"gap {length} between {gap.after} and {gap.before}: {gap.reason}{dropped}"
 
 
-def _print_pulled(pulled: PullResult) -> None:
+def _print_pull(pulled: PullResult) -> None:
     for recording in pulled.stored:
-        print(_stored(recording))
+        print(_stored_line(recording))
     for growing in pulled.under_way:
         print(f"in progress: {growing.run_id}, {words.number(growing.bytes)} bytes; stored after it ends")
     for gap in pulled.gaps:
@@ -347,7 +347,7 @@ def pull_command(board: str, ring: str, store_path: Path, as_json: bool) -> Exit
     if as_json:
         print_json(pulled)
     else:
-        _print_pulled(pulled)
+        _print_pull(pulled)
     return ExitStatus.BROKEN if pulled.refused else ExitStatus.DONE
 
 

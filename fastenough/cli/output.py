@@ -133,7 +133,7 @@ class _Raw(io.TextIOBase):
         return self._stream.isatty()
 
 
-def _tamed(stream: TextIO | None, descriptor: int, spelled: Callable[[str], str]) -> TextIO:
+def _safe_stream(stream: TextIO | None, descriptor: int, spelled: Callable[[str], str]) -> TextIO:
     """``stream`` is None if the caller has closed the descriptor; its output is then discarded."""
     if stream is None:
         nowhere = os.open(os.devnull, os.O_RDWR)
@@ -152,7 +152,7 @@ def _tamed(stream: TextIO | None, descriptor: int, spelled: Callable[[str], str]
 def tame(spelled: Callable[[str], str] = str) -> None:
     """From here on whatever is printed is clean, and can be encoded, whatever the locale; ``spelled``: see `_Tamed`."""
     codecs.register_error(_ERRORS, _plainly)
-    sys.stdout, sys.stderr = _tamed(sys.stdout, 1, spelled), _tamed(sys.stderr, 2, spelled)
+    sys.stdout, sys.stderr = _safe_stream(sys.stdout, 1, spelled), _safe_stream(sys.stderr, 2, spelled)
 
 
 def console(stream: TextIO, file_width: int = _FILE_WIDTH) -> Console:
@@ -269,7 +269,7 @@ def print_table(
         if sum(sizes) + _GAP * (len(sizes) - 1) <= width and "\n" not in "".join(chain.from_iterable(cells)):
             _print_aligned(title, [names, *cells], sizes, texts)
             return
-    _print_drawn(title, names, cells, texts=texts, widest=widest, printer=console(sys.stdout, file_width))
+    _print_with_rich(title, names, cells, texts=texts, widest=widest, printer=console(sys.stdout, file_width))
 
 
 def _print_aligned(title: str, rows: Iterable[Sequence[str]], sizes: Sequence[int], texts: int) -> None:
@@ -280,7 +280,7 @@ def _print_aligned(title: str, rows: Iterable[Sequence[str]], sizes: Sequence[in
     print("\n".join((line % tuple(row)).rstrip() for row in rows))
 
 
-def _print_drawn(
+def _print_with_rich(
     title: str,
     columns: Sequence[str],
     cells: Sequence[Sequence[str]],

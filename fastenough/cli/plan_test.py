@@ -120,7 +120,7 @@ def _print(plan: DurationPlan) -> None:
     say_list("Notes", tuple(_notes(plan)))
 
 
-def _planned(
+def _make_plan(
     required: Requirement, expected: str | None, period_ns: int, boards: int, store_path: Path
 ) -> DurationPlan:
     """``expected``: misses per hour, or a run of the store, which has a period of its own."""
@@ -172,7 +172,7 @@ def command(
     required = limit_options.requirement()
     if required is None:
         raise BadInput("plan-test requires --limit; add --miss-rate if the limit may be exceeded")
-    plan = _planned(required, expected, period_ns, boards, store_path)
+    plan = _make_plan(required, expected, period_ns, boards, store_path)
     if as_json:
         print_json(plan)
     else:

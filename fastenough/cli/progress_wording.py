@@ -34,12 +34,12 @@ def heading(head: Head) -> str:
     load = f"load {head.load.name}" if head.load else "load unknown"
     board = f" on {head.board}" if head.board else ""
     return (
-        f"{head.probe}{every}{_watched(head)} by {head.implementation}, {load}, {kernel_of(head.profile)}{board}; "
+        f"{head.probe}{every}{_task_filter(head)} by {head.implementation}, {load}, {kernel_of(head.profile)}{board}; "
         f"run {head.run_id}"
     )
 
 
-def _watched(head: Head) -> str:
+def _task_filter(head: Head) -> str:
     """The tasks that a monitor watches, if they are not all real-time tasks."""
     if not is_monitor(head):
         return ""

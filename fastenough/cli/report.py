@@ -42,7 +42,7 @@ def choose_runs(store: Store, names: tuple[str, ...]) -> StoredCampaign:
     return campaign
 
 
-def _reported(store: Store, names: tuple[str, ...]) -> StoredCampaign:
+def _find_campaign(store: Store, names: tuple[str, ...]) -> StoredCampaign:
     """The chosen runs; all runs of a store that has no campaign."""
     runs = () if names or newest_campaign(store) else tuple(run.id for run in store.runs())
     return StoredCampaign("", runs, ()) if runs else choose_runs(store, names)
@@ -119,7 +119,7 @@ def command(
         raise BadInput("--probe requires --limit")
     require_writable(out)
     store = existing_store(store_path)
-    chosen = _reported(store, runs)
+    chosen = _find_campaign(store, runs)
     with Work("reading the runs") as work:
         recordings = read_runs(store, chosen.runs, work.step)
         judged = None if required is None else probe_of(recordings, probe)

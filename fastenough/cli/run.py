@@ -58,7 +58,7 @@ def breaking(parameters: dict[str, tuple[str | bool, ...]], break_ns: int | None
     return parameters | {BREAK: (f"{break_ns}ns",)}
 
 
-def _chosen(probe: str | None, plan_path: Path | None, entry: Entry, configuration: str, board: str) -> Plan:
+def _choose_plan(probe: str | None, plan_path: Path | None, entry: Entry, configuration: str, board: str) -> Plan:
     """The plan of a file, or a plan made from the arguments."""
     if (probe is None) == (plan_path is None):
         raise BadInput("give either a probe or a plan: fastenough run timer, or fastenough run --plan FILE")
@@ -179,7 +179,7 @@ def command(
     entry = Entry(
         probe or "", tuple(loads), duration_ns / 1e9, values, implementations=tuple(implementation), phases=phases
     )
-    plan = _chosen(probe, plan_path, entry, configuration, board)
+    plan = _choose_plan(probe, plan_path, entry, configuration, board)
     plan = replace(plan, monitor=plan.monitor or monitor, loads={**plan.loads, **loads_of_files(loads)})
     begin = Begin.EITHER if resume else Begin.NEW
     return make_runs(plan, store_path, begin, as_granted=as_granted, as_json=as_json)

@@ -89,7 +89,7 @@ def _history(store: Store | None, database: str | None) -> History:
 
 
 @contextlib.contextmanager
-def _opened(store: Store | None, database: str | None, *, rebuild: bool) -> Iterator[tuple[Site, Follow | None]]:
+def _open_site(store: Store | None, database: str | None, *, rebuild: bool) -> Iterator[tuple[Site, Follow | None]]:
     """A public site, and a function that updates its history from the store; the farm updates its own."""
     history_room, site_room = import_module("fastenough.history"), import_module("fastenough.web.site")
     if rebuild and store is None:
@@ -189,7 +189,7 @@ def command(
     host, port = _address(listen)
     store = _store(store_path, database)
     more = _upload_routes(store, uploads)
-    with _opened(store, database, rebuild=rebuild) as (opened, follow):
+    with _open_site(store, database, rebuild=rebuild) as (opened, follow):
         site = replace(opened, note=note, served=into is None)
         own = into is None and database is None and import_module("fastenough.web.addresses").is_loopback(host)
         if into is not None:

@@ -114,7 +114,7 @@ def _labgrid(order: BoardOrder, act: str) -> labgrid_act.LabgridAnswer:
         os.environ.update(LG_COORDINATOR=order["coordinator"], LG_USERNAME=order["farm"])
         pipe.sendall(json.dumps(labgrid_act.main(order["coordinator"], order.get("place", ""), act)).encode())
 
-    with _forked(act_there) as pipe:
+    with _fork(act_there) as pipe:
         reply = b"".join(iter(lambda: pipe.recv(65536), b""))
     answer: labgrid_act.LabgridAnswer = json.loads(reply or b'{"fault": "labgrid returned no answer"}')
     if "fault" in answer:
@@ -123,7 +123,7 @@ def _labgrid(order: BoardOrder, act: str) -> labgrid_act.LabgridAnswer:
 
 
 @contextmanager
-def _forked(work: Callable[[socket.socket], None]) -> Iterator[socket.socket]:
+def _fork(work: Callable[[socket.socket], None]) -> Iterator[socket.socket]:
     """While inside, a process of the same group is at work; it has the other end of the socket.
 
     No thread is started in the process that forks: one that is forked beside a thread may wait for its locks for ever.
@@ -168,7 +168,7 @@ def places(order: BoardOrder) -> ActAnswer:
 @_act
 def acquire(order: BoardOrder) -> ActAnswer:
     """Acquire the place again after the coordinator lost the reservation; switches nothing."""
-    return _acquired(order)
+    return _acquire(order)
 
 
 @_act
@@ -177,7 +177,7 @@ def release(order: BoardOrder) -> ActAnswer:
     return {}
 
 
-def _acquired(order: BoardOrder) -> ActAnswer:
+def _acquire(order: BoardOrder) -> ActAnswer:
     resources = _labgrid(order, "acquire")
     service = resources.get("service")
     return {"link": f"ssh://{address_of(service)}" if service else "", "console": resources.get("console")}
@@ -186,7 +186,7 @@ def _acquired(order: BoardOrder) -> ActAnswer:
 @_act
 def boot(order: BoardOrder) -> ActAnswer:
     """Power-cycle the board and wait until it answers and its service has started a new recording."""
-    acquired: ActAnswer = _acquired(order) if order.get("place") else {}
+    acquired: ActAnswer = _acquire(order) if order.get("place") else {}
     link = order.get("link") or acquired.get("link") or ""
     if not link:
         return {"fault": f"place {order['place']} has no NetworkService; export one, or set link in farm.toml"}
@@ -213,7 +213,7 @@ def _console(port: Mapping[str, Any] | None) -> Iterator[Callable[[], list[str]]
         for _ in pipe.makefile("rb"):
             pipe.sendall(reader.answer().encode() + b"\n")
 
-    with _forked(read_there) as pipe, pipe.makefile("rb") as answers:
+    with _fork(read_there) as pipe, pipe.makefile("rb") as answers:
         pipe.settimeout(_ANSWER_S)
 
         def last_lines() -> list[str]:

@@ -95,7 +95,7 @@ def new_observations(
                 event.new_maximum
                 and event.series == status.board.main
                 and (name, "maximum", key) not in noted
-                and _was_watched(history, name, event)
+                and _has_day_of_data(history, name, event)
             ):
                 more = _evidence(history, name, event, false_changes / len(boards))
                 yield _new_maximum(status, event, key, more | _context(history, name, event.at_s))
@@ -138,7 +138,7 @@ def _tail_text(change: BoardChange) -> str:
     return f"tail drifts: cycle maxima went from {change.was} to {change.now}"
 
 
-def _was_watched(history: History, name: str, event: LatencyEvent) -> bool:
+def _has_day_of_data(history: History, name: str, event: LatencyEvent) -> bool:
     """Whether the board had measured for a day before the event; on the first day every maximum is new."""
     return bool(runs(history, OWNER, name, 0, event.at_s - _DAY_S))
 

@@ -131,7 +131,7 @@ def due_s(board: BoardEntry) -> float:
     return board.times.pull_s if board.ring else max((plan.dates.every_s for plan in board.plans), default=0.0)
 
 
-def _named(table: Table, key: str, example: str, default: str | None = None) -> str:
+def _name(table: Table, key: str, example: str, default: str | None = None) -> str:
     """A name that is valid in paths, addresses and tables of other programs."""
     name = table.text(key, example, default)
     if name and _NAME.fullmatch(name) is None:
@@ -166,7 +166,7 @@ def _load(table: Table, ring: str) -> LoadStated | None:
     if not ring:
         raise table.fault("load requires ring; remove load (a plan states its own loads)", "load")
     load = table.table("load", "load")
-    name = _named(load, "name", '"none"')
+    name = _name(load, "name", '"none"')
     idle = name == "none"
     key = "busy-at-most" if idle else "busy-at-least"
     share = load.share(key, IDLE if idle else 0.0)
@@ -228,7 +228,7 @@ def _dates(table: Table) -> Dates:
         raise table.fault(str(error)) from error
 
 
-def _planned(table: Table, base: Path) -> ScheduledPlan:
+def _scheduled_plan(table: Table, base: Path) -> ScheduledPlan:
     path = _path(table, "file", base, DEFAULT_PLAN)
     path = shipped_plans().get(str(path.relative_to(base)), path) if path.is_relative_to(base) else path
     planned = ScheduledPlan(path, _dates(table))
@@ -239,24 +239,24 @@ def _planned(table: Table, base: Path) -> ScheduledPlan:
 
 
 def _board(table: Table, base: Path) -> BoardEntry:
-    name = _named(table, "name", '"board-1"')
-    place, ring = _named(table, "place", '"rack1-slot1"', ""), _ring(table)
+    name = _name(table, "name", '"board-1"')
+    place, ring = _name(table, "place", '"rack1-slot1"', ""), _ring(table)
     board = BoardEntry(
         name,
         place,
         _link(table, place),
-        _named(table, "rack", '"1"', ""),
+        _name(table, "rack", '"1"', ""),
         table.take("public", bool, "true", False),
         _requirement(table),
         ring,
         _load(table, ring),
         _times(table),
-        tuple(_planned(entry, base) for entry in table.tables("plan", [])),
+        tuple(_scheduled_plan(entry, base) for entry in table.tables("plan", [])),
         table.take("simulated", bool, "true", False),
         table.take("retired", bool, "true", False),
         table.texts("formerly", ()),
-        _named(table, "type", '"gateway-2"', ""),
-        _named(table, "site", '"vienna"', ""),
+        _name(table, "type", '"gateway-2"', ""),
+        _name(table, "site", '"vienna"', ""),
     )
     table.finish(_BOARD_KEYS)
     if board.ring or board.plans:
@@ -314,7 +314,7 @@ def read_farm(path: Path) -> Farm:
     _require_distinct(table, boards)
     _require_new_names(table, boards)
     farm = Farm(
-        _named(table, "name", '"farm"', "farm"),
+        _name(table, "name", '"farm"', "farm"),
         coordinator,
         store,
         table.text("database", '"postgresql+psycopg:///farm"', f"sqlite:///{store}/history.sqlite"),

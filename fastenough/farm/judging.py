@@ -67,7 +67,7 @@ def verdicts_on(
         whole = of_cycle
     else:
         whole = judge([*window.earlier, *newest], requirement, missing=cycle.missing)
-    verdict, reason = _guarded(whole, window, requirement or newest[0].head.requirement)
+    verdict, reason = _guard_verdict(whole, window, requirement or newest[0].head.requirement)
     return _verdict_columns(verdict, reason, of_cycle.verdict, _reason(of_cycle), window.from_s)
 
 
@@ -101,7 +101,7 @@ def _window(store: Store, runs: Sequence[RunSummary], cycle: StoredCampaign, new
     return _Window(earlier[::-1], left_out, begin_s)
 
 
-def _guarded(whole: Assessment, window: _Window, requirement: Requirement | None) -> tuple[Verdict, str]:
+def _guard_verdict(whole: Assessment, window: _Window, requirement: Requirement | None) -> tuple[Verdict, str]:
     """The verdict on the window; no PASS beside a value above the limit in a recording that cannot be judged."""
     verdict, reasons = whole.verdict, [_reason(whole)]
     worst = max(window.left_out, key=_maximum_ns, default=None)

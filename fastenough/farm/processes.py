@@ -132,7 +132,7 @@ class WorkerPool:
             async with self._turns:
                 if key not in self._running or self._ended:
                     return ActResult({"fault": "stopped before it started"})
-                self._running[key] = worker = self._idle.pop() if self._idle else self._started()
+                self._running[key] = worker = self._idle.pop() if self._idle else self._start_worker()
                 return await self._answer(worker, work, order, limit_s)
         finally:
             self._running.pop(key, None)
@@ -150,7 +150,7 @@ class WorkerPool:
                 await worker.end()
         return _answer(reply)
 
-    def _started(self) -> _Worker:
+    def _start_worker(self) -> _Worker:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_serve, args=(theirs,), daemon=False)
         process.start()

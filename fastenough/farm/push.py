@@ -63,10 +63,10 @@ def push(goal: Goal, token: str, run: str, recording: BinaryIO, length: int) -> 
         ) from error
     finally:
         connection.close()
-    return _stored(goal, run, answer.status, body)
+    return _is_stored(goal, run, answer.status, body)
 
 
-def _stored(goal: Goal, run: str, status: int, body: bytes) -> bool:
+def _is_stored(goal: Goal, run: str, status: int, body: bytes) -> bool:
     if status in (200, 201):
         try:
             return bool(json.loads(body)["stored"])

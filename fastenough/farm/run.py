@@ -244,7 +244,7 @@ class FarmRun:
         fields = cast(ActAnswer, answer.fields)
         self._backlog.add(board, fields)
         self._bytes += fields.get("bytes", 0)
-        self._event(name, _ended(start.act, answer))
+        self._event(name, _act_ended(start.act, answer))
 
     def _processes(self, act: BoardAct, state: BoardState) -> ActProcesses | WorkerPool:
         if act is not BoardAct.PULL:
@@ -374,7 +374,7 @@ class FarmRun:
         self._state_file.close()
 
 
-def _ended(act: BoardAct, answer: ActResult) -> ActEnded:
+def _act_ended(act: BoardAct, answer: ActResult) -> ActEnded:
     fields = cast(ActAnswer, answer.fields)
     return ActEnded(
         act,

@@ -490,14 +490,14 @@ class _SeriesRows:
         ]
         columns = [table.c.begin_s, table.c.cpu, table.c.max_ns, table.c.histogram]
         if table is not INTERVAL:
-            return self._found(select(*columns).where(*mine))
-        here = self._found(select(*columns, RUN.c.name.label("run")).join(RUN, table.c.run == RUN.c.id).where(*mine))
+            return self._rows_of(select(*columns).where(*mine))
+        here = self._rows_of(select(*columns, RUN.c.name.label("run")).join(RUN, table.c.run == RUN.c.id).where(*mine))
         known = {(row["begin_s"], row["cpu"], row["run"]) for row in here}
         closed = archived_rows(self.history, self.connection, self.board, self.series, span)
         self.elsewhere_s.update(closed.elsewhere_s)
         return [*here, *(row for row in closed.rows if (row["begin_s"], row["cpu"], row["run"]) not in known)]
 
-    def _found(self, question: Select[Any]) -> list[Mapping[str, Any]]:
+    def _rows_of(self, question: Select[Any]) -> list[Mapping[str, Any]]:
         return [dict(row) for row in self.connection.execute(question).mappings()]
 
 

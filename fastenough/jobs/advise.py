@@ -77,7 +77,7 @@ def advise_by_runs(recordings: Sequence[Recording], request: AdviceRequest, stor
     unfit = {name: _unfit(runs) for name, runs in boxes.items()}
     candidates = {name: setups(_by_instrument(runs)) for name, runs in boxes.items()}
     loads = sorted({load for recording in mine if (load := load_name(recording)) not in (None, "none")})
-    shared_requirement = _shared(
+    shared_requirement = _share_confidence(
         request.requirement, sum(len(candidates.get(box, ())) for box in chart_of(request.requirement))
     )
     standings = {
@@ -146,7 +146,7 @@ def _box(
     return best(rate(some, partial(judged, some), requirement, request.times) for some in candidates)
 
 
-def _shared(requirement: Requirement, candidates: int) -> Requirement:
+def _share_confidence(requirement: Requirement, candidates: int) -> Requirement:
     """The requirement at the confidence of one of several candidates (Bonferroni); rounded to the safe side."""
     confidence = 1.0 - (1.0 - requirement.confidence) / max(1, candidates)
     rounded = math.ceil(confidence * 1e4 - 1e-6) / 1e4

@@ -177,14 +177,14 @@ def deleted_alike(questions: Sequence[RequiredOfRun], store: Store, since_ns: in
     """
     excluded = []
     for gone in reversed(store.removed()):
-        limits = [question.required.limit_ns for question in questions if _answered(gone, question.run)]
+        limits = [question.required.limit_ns for question in questions if _has_key_of(gone, question.run)]
         limit_ns = min(limits, default=None)
         if limit_ns is not None and (gone.worst_ns or 0) > limit_ns and (gone.begin_wall_ns or 0) > since_ns:
             excluded.append(ExcludedRuns(gone.id, gone.samples or 0, None, float(gone.worst_ns or 0), True, limit_ns))
     return excluded
 
 
-def _answered(gone: RunSummary, run: Recording) -> bool:
+def _has_key_of(gone: RunSummary, run: Recording) -> bool:
     head = run.head
     configuration = head.configuration.name if head.configuration else None
     key = (head.board, configuration, head.probe, head.implementation, load_name(run))

@@ -148,7 +148,9 @@ def recorded(link: Link, duration_s: float) -> Iterator[str]:
     process = link.start(["sh", "-c", _RECORD, "sh", INSTANCE, str(_buffer_kib(link)), f"{duration_s:g}", *events])
     with tempfile.TemporaryFile() as trace:
         try:
-            trace.writelines(_bounded(link.name, process.lines(duration_s + _PATIENCE_S), duration_s + _PATIENCE_S))
+            trace.writelines(
+                _bounded_lines(link.name, process.lines(duration_s + _PATIENCE_S), duration_s + _PATIENCE_S)
+            )
             status = process.wait(_PATIENCE_S)
         finally:
             process.stop()
@@ -157,7 +159,7 @@ def recorded(link: Link, duration_s: float) -> Iterator[str]:
         yield from (line.decode(errors="replace") for line in trace)
 
 
-def _bounded(board: str, lines: Iterable[bytes], patience_s: float) -> Iterator[bytes]:
+def _bounded_lines(board: str, lines: Iterable[bytes], patience_s: float) -> Iterator[bytes]:
     """The lines of a trace; raises FastenoughError if there are too many or they arrive too slowly.
 
     The length of a line is already bounded.

@@ -178,7 +178,7 @@ def gauge_finds(
             due_mono_ns = _a_due_time(task)
             gauge.stream(True)
             gauge.start_periodic(period_ticks, gauge.identity.longest_ticks)
-            with _streamed(gauge) as frames:
+            with _stream_frames(gauge) as frames:
                 injected, late = injector.inject(due_mono_ns)
             gauge.stop()
             task.interrupt()
@@ -187,7 +187,7 @@ def gauge_finds(
 
 
 @contextmanager
-def _streamed(gauge: Gauge) -> Iterator[list[Frame]]:
+def _stream_frames(gauge: Gauge) -> Iterator[list[Frame]]:
     """Collect frames until the block is left, and shortly after; no commands may be sent to the gauge meanwhile."""
     frames: list[Frame] = []
     ended = threading.Event()

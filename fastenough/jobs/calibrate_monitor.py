@@ -117,7 +117,7 @@ def _recorded_wakeups(watched: MonitoredTask, cpu: int) -> Wakeups:
     return wakeups(by_station)
 
 
-def _counted(watched: MonitoredTask) -> dict[str, int | None]:
+def _absent_counts(watched: MonitoredTask) -> dict[str, int | None]:
     """The counters of the monitor for wake-ups that it does not have at every station."""
     end = watched.monitor.end
     return {name: end.counters.get(name) for name in _ABSENT} if end else {}
@@ -135,7 +135,7 @@ def trial_of(watched: MonitoredTask, station: str, plan: InjectionPlan) -> Stati
         tuple(witnessed.placed(watched.injected, watched.late)),
         quiet,
         recorded.only(np.isin(recorded.due_ns, dues)),
-        tuple((why, count) for why, count in _counted(watched).items() if count),
+        tuple((why, count) for why, count in _absent_counts(watched).items() if count),
         watched.injector,
     )
 
@@ -155,4 +155,6 @@ def _agreement(watched: MonitoredTask, plan: InjectionPlan) -> StationAgreement:
     begin_ns, end_ns = int(recorded.due_ns[0]), int(recorded.due_ns[-1])
     own = watched.task
     common = (own.due_ns >= begin_ns) & (own.due_ns <= end_ns)
-    return station_agreement(Samples(own.due_ns[common], own.latency_ns[common], own.lost), recorded, _counted(watched))
+    return station_agreement(
+        Samples(own.due_ns[common], own.latency_ns[common], own.lost), recorded, _absent_counts(watched)
+    )

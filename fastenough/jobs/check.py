@@ -89,7 +89,7 @@ def read_baseline(store: Store, names: Sequence[str]) -> list[Recording]:
     return recordings
 
 
-def _paired(runs: Sequence[Recording], baselines: Sequence[Recording]) -> tuple[list[BaselinePair], list[Group]]:
+def _pair_groups(runs: Sequence[Recording], baselines: Sequence[Recording]) -> tuple[list[BaselinePair], list[Group]]:
     pairs, alone = [], []
     for group, nearest in beside(runs, baselines):
         if not nearest:
@@ -177,7 +177,9 @@ def _by_itself(
         )
 
 
-def _unused(limits: Sequence[Limit], held: Sequence[LimitResult], runs: Sequence[Recording]) -> Iterator[LimitResult]:
+def _unused_limits(
+    limits: Sequence[Limit], held: Sequence[LimitResult], runs: Sequence[Recording]
+) -> Iterator[LimitResult]:
     """The result INCONCLUSIVE of each limit without a result that is for a measured board, or for every board."""
     boards = {recording.head.board for recording in runs}
     used = {id(result.limit) for result in held}
@@ -319,7 +321,7 @@ def _all_results(
     held, excluded = [result for result, _ in results], [run for _, others in results for run in others]
     each_once = {result.run_id: result for result in sorted(excluded, key=lambda result: result.exceeds)}
     by_maximum = sorted(each_once.values(), key=lambda result: result.maximum_ns, reverse=True)
-    return held + list(_unused(limits, held, runs)), by_maximum
+    return held + list(_unused_limits(limits, held, runs)), by_maximum
 
 
 def _gaps(
@@ -369,7 +371,7 @@ def check(
         verdict = Verdict.BROKEN if failed else Verdict.INCONCLUSIVE
         return CheckResult(verdict, (), (), (), (*failed, "no latency was measured"), () if failed else unfit)
     on_step("comparing with the baseline")
-    pairs, alone = _paired(measured, [run for run in baselines if judged_series(run)])
+    pairs, alone = _pair_groups(measured, [run for run in baselines if judged_series(run)])
     on_step("judging")
     departed = departures(measured, [run for run in baselines if judged_series(run)], limits.allowed)
     chosen = _Chosen(selection, frozenset(run.run_id for run in (*runs, *baselines)), store, cache(store.load), since)

@@ -156,9 +156,9 @@ def _runs_of_kind(
     runs.pooled = [recording for recording, kind in of_kind if any(kind.has_load_of(example) for example in kinds)]
     others = [recording for recording, kind in of_kind if not any(kind.has_load_of(example) for example in kinds)]
     runs.other_loads = sorted({load for load in map(load_name, others) if load is not None})
-    runs.unpooled = list(_unpooled(runs.pooled, sound, kinds[0]))
+    runs.unpooled = list(_unpooled_boards(runs.pooled, sound, kinds[0]))
     other_types = {str(recording.head.board) for recording, kind in sound if not kinds[0].is_same_type(kind)}
-    runs.excluded = _deleted(store.removed(), examples, other_types - _names(runs.pooled), question.required)
+    runs.excluded = _deleted_runs(store.removed(), examples, other_types - _names(runs.pooled), question.required)
     if question.only_these:
         _take_only(runs, {recording.run_id for recording in examples}, question.required)
     return runs
@@ -168,7 +168,7 @@ def _names(recordings: Iterable[Recording]) -> set[str]:
     return {str(recording.head.board) for recording in recordings}
 
 
-def _unpooled(
+def _unpooled_boards(
     pooled: Sequence[Recording], sound: Sequence[tuple[Recording, RunKind]], kind: RunKind
 ) -> Iterator[UnpooledBoard]:
     """Boards of the type without a run of the kind."""
@@ -183,11 +183,11 @@ def _unpooled(
         yield UnpooledBoard(board.name, board.run_ids, difference or "")
 
 
-def _deleted(
+def _deleted_runs(
     removed: Sequence[RunSummary], examples: Sequence[Recording], other_types: set[str], required: Requirement
 ) -> list[ExcludedRuns]:
     """Deleted runs that may have answered the question, of any board, with a maximum above the limit."""
-    answers = {_answered(example) for example in examples}
+    answers = {_question_key(example) for example in examples}
     return [
         ExcludedRuns(gone.id, gone.samples or 0, None, float(gone.worst_ns or 0), True, required.limit_ns)
         for gone in removed
@@ -197,7 +197,7 @@ def _deleted(
     ]
 
 
-def _answered(recording: Recording) -> tuple[str | None, ...]:
+def _question_key(recording: Recording) -> tuple[str | None, ...]:
     head = recording.head
     configuration = head.configuration.name if head.configuration else None
     return configuration, head.probe, head.implementation, load_name(recording)

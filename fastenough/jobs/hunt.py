@@ -285,33 +285,33 @@ class _HuntRun:
     def run(self) -> int:
         """Run until the search is over or a signal stops it; returns the number of the signal, or 0."""
         earlier = dict(self.trials.made)
-        left = self._left() if 0 not in self.trials.notes else self.trials.notes[0].left
+        left = self._trials_left() if 0 not in self.trials.notes else self.trials.notes[0].left
         asking = self.search.run(left)
         with suppress(StopIteration):
             ask = next(asking)
             while True:
                 self.trials.left = left
                 answered = self.trials.position in earlier
-                recording = self.trials.load(earlier[self.trials.position]) if answered else self._made(ask)
+                recording = self.trials.load(earlier[self.trials.position]) if answered else self._run_trial(ask)
                 if self.stopping.requested or recording is None:
                     return self.stopping.signal
                 self.failed += recording.outcome is not Outcome.COMPLETED
                 self.trials.position += 1
-                left = self._left_after()
+                left = self._trials_left_after()
                 turns = 1 if isinstance(ask.subject, str) else len(ask.subject)
                 self.made.append(FinishedTrial(ask, block_maxima(recording, turns), recording.run_id))
                 ask = asking.send(TrialResult(self.made[-1].block_maxima_ns, left))
         return 0
 
-    def _left_after(self) -> int:
+    def _trials_left_after(self) -> int:
         """Number of trials that fit into the remaining time; for replayed trials, the number noted at that time."""
         note = self.trials.notes.get(self.trials.position)
         if note is not None:
             self.trials.spent_s = note.spent_s
             return note.left
-        return self._left()
+        return self._trials_left()
 
-    def _left(self) -> int:
+    def _trials_left(self) -> int:
         made, guess_s = self.trials.position, self.hunt.turns + _BESIDE_S
         each_s = max(guess_s, (self.trials.spent_s - self.trials.before_s) / made) if made else guess_s
         return max(0, int((self.hunt.budget_s - AFTER_S - self.trials.spent_s) / each_s))
@@ -325,7 +325,7 @@ class _HuntRun:
         loads = {} if isinstance(ask.subject, str) else {load.name: load}
         return replace(self.hunt.plan, entries=(entry,), loads=loads)
 
-    def _made(self, ask: TrialRequest) -> Recording | None:
+    def _run_trial(self, ask: TrialRequest) -> Recording | None:
         """Run one trial; None if it was stopped."""
         plan = self._plan(ask)
         self.trials.title = f"{ask.phase}: {expand(plan)[0].title}"
@@ -333,7 +333,7 @@ class _HuntRun:
         campaign = run_campaign(
             plan,
             self.trials,
-            lambda progress: self._told(progress, ask),
+            lambda progress: self._report_progress(progress, ask),
             opened=lambda name: _Cooled(self.opened(name), self.stopping.sleep),
             stopping=self.stopping,
             tell=self.tell,
@@ -352,7 +352,7 @@ class _HuntRun:
         self.trials.spent_s += now_s - self.counted_s
         self.counted_s = now_s
 
-    def _told(self, progress: Progress, ask: TrialRequest) -> None:
+    def _report_progress(self, progress: Progress, ask: TrialRequest) -> None:
         left_s = max(0.0, self.hunt.budget_s - self.trials.spent_s)
         self.on_progress(
             replace(

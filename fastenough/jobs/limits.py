@@ -44,14 +44,14 @@ def read_limits(path: Path) -> Limits:
         raise BadInput(f"no such file of limits: {path} (see docs/check.md)")
     table = read_toml(path, "docs/check.md")
     entries = table.tables("limit")
-    allowed = _allowed(table.table("allow", "[allow]"))
+    allowed = _read_allowed(table.table("allow", "[allow]"))
     table.finish(("limit", "allow"))
     if not entries:
         raise table.fault('the file has no limit; add a [[limit]] table with quantile = "99.9%" and slower-by = "5us"')
     return Limits(tuple(_limit(path, number, entry) for number, entry in enumerate(entries, 1)), allowed)
 
 
-def _allowed(table: Table) -> AllowedDepartures:
+def _read_allowed(table: Table) -> AllowedDepartures:
     allowed = AllowedDepartures(table.texts("differs", (), ENVIRONMENT), table.texts("missing", ()))
     table.finish(ALLOW_KEYS)
     return allowed

@@ -338,7 +338,7 @@ class LiveFile:
         with _readable(self.path):
             fate = self._tail.fate()
         if fate is FileFate.GONE and not self._take():
-            self.over = self._why_gone()
+            self.over = self._end_reason()
         elif fate in (FileFate.REPLACED, FileFate.SHORTENED):
             self._tail.close()
             self._begin()
@@ -367,7 +367,7 @@ class LiveFile:
         """Whether the writer of a run in the store has ended; False for other files, where it is unknown."""
         return self._name == LIVE_FILE and not is_live(self._folder)
 
-    def _why_gone(self) -> str:
+    def _end_reason(self) -> str:
         try:
             self._folder.status(SEALED_FILE)
         except OSError:

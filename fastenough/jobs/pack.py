@@ -72,7 +72,7 @@ def prepare(
         recording_name(recording.run_id)
         _require_sealed(recording, store)
     on_step("judging", lambda: 0.0)
-    packed, alone = _packed(chosen, question, store)
+    packed, alone = _packed_question(chosen, question, store)
     return Prepared(store, tuple(sorted(by_id)), packed, derive(chosen, packed, alone))
 
 
@@ -86,7 +86,9 @@ def _require_sealed(recording: Recording, store: Store) -> None:
         )
 
 
-def _packed(recordings: Sequence[Recording], question: Question, store: Store) -> tuple[PackedQuestion, Assessment]:
+def _packed_question(
+    recordings: Sequence[Recording], question: Question, store: Store
+) -> tuple[PackedQuestion, Assessment]:
     """The question with what the store knows of it, and the verdict on these recordings alone."""
     judged = [recording for recording in recordings if not is_monitor(recording.head)]
     loads = dict.fromkeys(name for recording in judged if (name := load_name(recording)) is not None)

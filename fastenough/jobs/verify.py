@@ -67,7 +67,7 @@ def verify(path: Path, signers: Path | None = None, on_step: OnStep = no_progres
     written to disk.
     """
     on_step("checking the hashes", lambda: 0.0)
-    with _opened(path) as archive, _named(path):
+    with _open_archive(path) as archive, _naming_errors(path):
         contents = contents_of(archive)
         signer = _signer(contents, signers)
         question = _document(contents, QUESTION, PackedQuestion)
@@ -80,7 +80,7 @@ def verify(path: Path, signers: Path | None = None, on_step: OnStep = no_progres
         on_step("judging", lambda: 0.0)
         derived = derive(recordings, question, judged_alone(recordings, question))
         alike = versions == versions_here()
-        same, differences = _compared(contents, derived.members, alike)
+        same, differences = _compare_files(contents, derived.members, alike)
     return Verified(
         same,
         differences,
@@ -95,7 +95,7 @@ def verify(path: Path, signers: Path | None = None, on_step: OnStep = no_progres
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Archive]:
+def _open_archive(path: Path) -> Iterator[Archive]:
     try:
         with open_regular(path) as stream:
             yield Archive(stream, str(path))
@@ -106,7 +106,7 @@ def _opened(path: Path) -> Iterator[Archive]:
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def _naming_errors(path: Path) -> Iterator[None]:
     """Put the file's name before errors about its content."""
     try:
         yield
@@ -164,7 +164,7 @@ def _text(contents: Contents, run: PackedRun) -> Iterator[Reading]:
         yield Reading(member, name, run.sha256)
 
 
-def _compared(contents: Contents, derived: Mapping[str, bytes], alike: bool) -> tuple[bool, tuple[str, ...]]:
+def _compare_files(contents: Contents, derived: Mapping[str, bytes], alike: bool) -> tuple[bool, tuple[str, ...]]:
     """Whether the verdict is the same, and the differences; ``alike``: both are by the same versions.
 
     Other versions may word a sentence differently, or compute another last digit; the same versions never do.

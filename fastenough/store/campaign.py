@@ -146,7 +146,7 @@ def _missing(mine: Sequence[RunSummary], by_position: dict[int | None, RunSummar
     planned = _planned(mine)
     positions = max([len(planned), *(run.positions or 0 for run in mine)])
     absent = [position for position in range(min(positions, _MOST_KNOWN)) if position not in by_position]
-    absent = [position for position in absent if not _never_made(position, planned, by_position)]
+    absent = [position for position in absent if not _is_unmade(position, planned, by_position)]
     texts = [
         f"run {position + 1} of {positions}" + (f" ({planned[position]})" if position < len(planned) else "")
         for position in absent[:_MOST_NAMED]
@@ -160,7 +160,7 @@ def _planned(mine: Sequence[RunSummary]) -> Sequence[str]:
     return max((run.planned for run in mine if run.planned), key=len, default=())
 
 
-def _never_made(position: int, planned: Sequence[str], by_position: dict[int | None, RunSummary]) -> bool:
+def _is_unmade(position: int, planned: Sequence[str], by_position: dict[int | None, RunSummary]) -> bool:
     """Whether it is the board's own recording of a cell that the instrument did not complete."""
     if position >= len(planned) or not planned[position].endswith(OWN):
         return False

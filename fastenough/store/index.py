@@ -99,7 +99,7 @@ class Index:
             )
         except (SQLAlchemyError, ImportError, TypeError, ValueError) as error:
             raise BadInput(
-                f"cannot use the index in {parsed.drivername}: {self._said(error)}; give a database URL "
+                f"cannot use the index in {parsed.drivername}: {self._message(error)}; give a database URL "
                 "such as sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME"
             ) from None
         with self._mendable():
@@ -123,7 +123,7 @@ class Index:
                     "are safe: wait until it ends, or stop it"
                 ) from None
             raise FastenoughError(
-                f"the index cannot be used: {self._said(error)}; the runs are safe: fix the "
+                f"the index cannot be used: {self._message(error)}; the runs are safe: fix the "
                 "cause, then run 'fastenough store rebuild'"
             ) from None
 
@@ -131,7 +131,7 @@ class Index:
         database = self._engine.url.database
         return (lock_holder(Path(database)) if database else "") or "another process"
 
-    def _said(self, error: Exception) -> str:
+    def _message(self, error: Exception) -> str:
         return without_secrets(error, self._secrets)
 
     def put(self, summaries: Iterable[tuple[RunSummary, str]]) -> None:

@@ -164,12 +164,12 @@ def test_a_kernel_without_the_events_is_not_applicable(tmp_path: Path) -> None:
 
 def test_a_trace_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """However quickly its lines come, and however slowly."""
-    taken = bound._bounded("board", (b"x" * 100 for _ in range(20)), 60.0)
+    taken = bound._bounded_lines("board", (b"x" * 100 for _ in range(20)), 60.0)
     assert len(list(taken)) == 20
     monkeypatch.setattr(bound, "_MOST_BYTES", 1000)
     with pytest.raises(FastenoughError, match="wrote more than"):
-        list(bound._bounded("board", itertools.repeat(b"x" * 100), 60.0))
+        list(bound._bounded_lines("board", itertools.repeat(b"x" * 100), 60.0))
     now_s = itertools.count(0.0, 5.0)
     monkeypatch.setattr("fastenough.jobs.bound.time.monotonic", lambda: next(now_s))
     with pytest.raises(FastenoughError, match="has not finished its trace"):
-        list(bound._bounded("board", itertools.repeat(b"\n"), 60.0))
+        list(bound._bounded_lines("board", itertools.repeat(b"\n"), 60.0))

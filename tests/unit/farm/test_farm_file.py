@@ -19,7 +19,7 @@ from fastenough.cli.farm_boards import farm_rebuild_command as rebuild_command
 from fastenough.cli.farm_boards import farm_status_command as status_command
 from fastenough.farm.config import Farm, read_farm
 from fastenough.farm.processes import ActResult
-from fastenough.farm.run import _ended
+from fastenough.farm.run import _act_ended
 from fastenough.farm.state_file import FILE, Beat, FarmState, board_states, read_state
 from fastenough.farm.state_machine import BoardAct, BoardPhase, BoardState
 from fastenough.history import OWNER, PUBLIC, BoardCondition, BoardStatus, History, Viewer, board_statuses
@@ -274,7 +274,7 @@ def test_rebuild_makes_what_store_and_file_say(farm: Path) -> None:
 def test_status_names_what_the_last_pull_refused(farm: Path) -> None:
     with closing(FarmState(farm.parent / "state")) as kept:
         refused = [["ring-1.jsonl", "a line has no end"], ["ring-2.jsonl", "line 7 is no JSON"]]
-        ended = _ended(BoardAct.PULL, ActResult({"refused": refused}))
+        ended = _act_ended(BoardAct.PULL, ActResult({"refused": refused}))
         kept.put("testboard", replace(BoardState(phase=BoardPhase.MEASURING), refused=ended.refused))
         kept.beat(Beat(1, 1.0, ""))
     said = json.loads(CliRunner().invoke(status_command, [str(farm), "--json"], catch_exceptions=False).output)
