@@ -33,8 +33,7 @@ from fastenough.cli.privileges import accessed_board, as_granted_option
 from fastenough.cli.progress import Work
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
-from fastenough.jobs.audit import Audit, audit_board
-from fastenough.jobs.audit_measure import AuditTrials, conclude_trials, report_trials
+from fastenough.jobs.audit import Audit, AuditTrials, audit_board, conclude_trials, report_trials
 from fastenough.link import Link
 from fastenough.loads import LOADS
 from fastenough.model import BadInput, ExitStatus

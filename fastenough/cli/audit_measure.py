@@ -20,8 +20,7 @@ from fastenough.cli.plan_runs import check_plan
 from fastenough.cli.privileges import boards_for
 from fastenough.cli.progress import Display
 from fastenough.jobs.ab import AbRuns, AbTest, is_begun, make_ab_test
-from fastenough.jobs.audit import Audit
-from fastenough.jobs.audit_measure import AuditTrials, measure
+from fastenough.jobs.audit import Audit, AuditTrials, measure
 from fastenough.model import BadInput, ExitStatus, NotApplicable
 from fastenough.store import Store
 

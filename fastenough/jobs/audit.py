@@ -1,20 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Audit: read the facts of a board once and apply all checks."""
+"""Audit: apply all checks to the facts of a board, and measure the changes that its findings recommend.
+
+A measured audit A/B-tests each available change under each load, repeats those with an effect, then tests them
+combined.  Each test is one of :mod:`ab` with a fixed number of rounds: many changes judged together need smaller errors
+than evidence that is valid after every round can reach in few rounds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from fastenough import report
+from fastenough.analysis import judge
+from fastenough.analysis.change_effects import ChangeEffect, effect_of, helpful_changes, judge_effects
+from fastenough.analysis.paired import LEAST_OF_ORDER
 from fastenough.audit import Finding, Severity, Standing, audit
+from fastenough.campaign import Plan
 from fastenough.facts import collect
+from fastenough.jobs.ab import AbRuns, AbTest
+from fastenough.jobs.job_store import store_conclusion
 from fastenough.link import Link
+from fastenough.model import BadInput, NotApplicable
+from fastenough.report.conclusions import tried_section
+from fastenough.report.document import Section
+from fastenough.store import Store
 
 
 @dataclass(frozen=True)
 class Audit:
-    """``machine``: what was looked at, in words."""
+    """The findings on a board.  ``machine``: its host name, CPU model and kernel release."""
 
     board: str
     machine: str
@@ -29,12 +46,12 @@ class Audit:
 
 
 def audit_of(board: str, profile: Mapping[str, Any]) -> Audit:
-    """The audit of a machine whose facts are known already."""
+    """The audit of a machine with a known profile."""
     return Audit(board, _machine(profile), tuple(audit(profile)))
 
 
 def audit_board(board: str, link: Link) -> Audit:
-    """Looks only: nothing is changed."""
+    """The audit of a board; changes nothing on it."""
     return audit_of(board, collect(link))
 
 
@@ -42,3 +59,124 @@ def _machine(profile: Mapping[str, Any]) -> str:
     kernel, cpu = profile.get("kernel") or {}, profile.get("cpu") or {}
     known = (profile.get("hostname"), cpu.get("model"), kernel.get("release"))
     return ", ".join(str(part) for part in known if part) or "unknown machine"
+
+
+BOOT = "boot"
+"""Key used instead of a setting name if the change is a configuration of the board."""
+
+
+@dataclass(frozen=True)
+class AuditTrials:
+    """Effects of the tests.
+
+    ``alone``: each change under each load, judged together.  ``refused``: changes that were not tested, with reasons.
+    ``again``: second tests of the changes with a significant effect, judged on these runs only.  ``best``: changes that
+    help in both tests.  ``together``: effect of the settings among them combined; empty if fewer than two.  ``signal``:
+    number of the signal that stopped it, or 0.
+    """
+
+    alone: tuple[ChangeEffect, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
+    again: tuple[ChangeEffect, ...] = ()
+    best: Mapping[str, str] | None = None
+    together: tuple[ChangeEffect, ...] = ()
+    signal: int = 0
+
+
+def trials(plan: Plan, changes: Mapping[str, str], loads: Sequence[str], rounds: int) -> list[AbTest]:
+    """One A/B test per change and load; ``plan``: one run, of any load."""
+    return [_trial(plan, {name: value}, load, rounds) for name, value in changes.items() for load in loads]
+
+
+def _trial(plan: Plan, change: Mapping[str, str], load: str, rounds: int) -> AbTest:
+    entries = tuple(replace(entry, loads=(load,)) for entry in plan.entries)
+    return AbTest(replace(plan, entries=entries), dict(change), rounds, least_of_order=LEAST_OF_ORDER)
+
+
+def measure(
+    plan: Plan,
+    changes: Mapping[str, str],
+    loads: Sequence[str],
+    rounds: int,
+    *,
+    store: Store,
+    make: Callable[[AbTest], AbRuns],
+    boots: Sequence[str] = (),
+) -> AuditTrials:
+    """Run all tests one after the other.  A change that the board refuses is noted, and the others continue.
+
+    ``boots``: configurations of the board to compare with that of the plan, each alone.
+    """
+    planned = trials(plan, changes, loads, rounds)
+    planned += [replace(_trial(plan, {}, load, rounds), booted=name) for name in boots for load in loads]
+    alone, refused, signal = _run_trials(planned, store, make)
+    first = judge_effects(alone)
+    if signal:
+        return AuditTrials(first, refused, signal=signal)
+    significant = {(effect.name, effect.load) for effect in first if effect.helps or effect.harms}
+    once_more = [replace(trial, again=True) for trial in planned if _known_as(trial) in significant]
+    repeated, more, signal = _run_trials(once_more, store, make)
+    again = judge_effects(repeated)
+    best = helpful_changes(again)
+    settings = {name: value for name, value in best.items() if name in changes}
+    if signal or len(settings) < 2:
+        return AuditTrials(first, refused + more, again, best, (), signal)
+    whole, last, signal = _run_trials([_trial(plan, settings, load, rounds) for load in loads], store, make)
+    return AuditTrials(first, refused + more + last, again, best, judge_effects(whole), signal)
+
+
+def conclude_trials(measured: AuditTrials, conclusions: Sequence[str], store: Store) -> Section:
+    """The result of all tests as a section, which is also stored."""
+    section = tried_section(conclusions, _tables(measured), measured.refused)
+    store_conclusion(store, _runs(measured, store), section)
+    return section
+
+
+def report_trials(measured: AuditTrials, section: Section, store: Store, out: Path) -> None:
+    """Report on all runs of the tests, with the result first."""
+    runs = list(map(store.load, _runs(measured, store)))
+    report.write_report(runs, judge(runs), out, answers=(section,))
+
+
+def _tables(measured: AuditTrials) -> tuple[tuple[str, tuple[ChangeEffect, ...]], ...]:
+    return (
+        ("Each change alone", measured.alone),
+        ("Once more, to confirm", measured.again),
+        ("All of these at once", measured.together),
+    )
+
+
+def _runs(measured: AuditTrials, store: Store) -> list[str]:
+    campaigns = dict.fromkeys(effect.campaign for _, effects in _tables(measured) for effect in effects)
+    return [run.id for campaign in campaigns for run in store.runs(campaign=campaign, brief=True)]
+
+
+def _change(trial: AbTest) -> dict[str, str]:
+    return dict(trial.change) or {BOOT: trial.booted}
+
+
+def _known_as(trial: AbTest) -> tuple[str, str]:
+    """Name of the change and load, which identify the result of a test."""
+    return (" ".join(f"{name}={value}" for name, value in _change(trial).items()), trial.plan.entries[0].loads[0])
+
+
+def _run_trials(
+    planned: Sequence[AbTest], store: Store, make: Callable[[AbTest], AbRuns]
+) -> tuple[list[ChangeEffect], tuple[tuple[str, str], ...], int]:
+    """Effects, refused changes with reasons, and the number of the signal that stopped it, or 0."""
+    effects: list[ChangeEffect] = []
+    refused: dict[str, str] = {}
+    for trial in planned:
+        name = trial.name
+        if name in refused:
+            continue
+        try:
+            made = make(trial)
+        except (NotApplicable, BadInput) as reason:
+            refused[name] = str(reason)
+            continue
+        _, load = _known_as(trial)
+        effects.append(effect_of(made.pairs(store.load), _change(trial), load, made.campaign))
+        if made.signal:
+            return effects, tuple(refused.items()), made.signal
+    return effects, tuple(refused.items()), 0

@@ -22,7 +22,7 @@ from fastenough.board.local import LocalBoard
 from fastenough.campaign import Entry, Plan, run_campaign
 from fastenough.cli.audit_measure import MeasureArguments
 from fastenough.jobs.ab import AbTest, make_ab_test
-from fastenough.jobs.audit_measure import AuditTrials, conclude_trials, report_trials
+from fastenough.jobs.audit import AuditTrials, conclude_trials, report_trials
 from fastenough.jobs.job_store import stored_conclusions
 from fastenough.store import Store
 from tests.support.cli_calls import command_line, environment

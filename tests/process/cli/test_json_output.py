@@ -38,8 +38,7 @@ from fastenough.hunt.phases import Confirmed
 from fastenough.hunt.search import Search
 from fastenough.hunt.space import Part
 from fastenough.hunt.trials import FinishedTrial, Phase, TrialRequest
-from fastenough.jobs.audit import Audit
-from fastenough.jobs.audit_measure import AuditTrials
+from fastenough.jobs.audit import Audit, AuditTrials
 from fastenough.jobs.calibrate import WitnessResult
 from fastenough.jobs.calibrate_monitor import StationTrial
 from fastenough.jobs.hunt import HuntResult

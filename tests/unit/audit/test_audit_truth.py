@@ -14,7 +14,7 @@ from fastenough.analysis.change_effects import ChangeEffect, effect_of, helpful_
 from fastenough.analysis.paired import Pair
 from fastenough.campaign import Entry, Plan
 from fastenough.jobs.ab import AbRuns, AbTest
-from fastenough.jobs.audit_measure import measure
+from fastenough.jobs.audit import measure
 from fastenough.model import NotApplicable
 from fastenough.recording import Recording
 from fastenough.store import Store
