@@ -129,7 +129,8 @@ static void line_clear_halt(uint8_t endpoint)
 
 /* Endpoint 0: standard requests, and requests of the class CDC.  The line coding that the host sets is stored and returned;
  * it has no effect. */
-enum { REQUEST_TYPE_MASK = 0x60, REQUEST_STANDARD = 0x00, REQUEST_CLASS = 0x20, REQUEST_RECIPIENT_MASK = 0x1f, RECIPIENT_ENDPOINT = 2 };
+enum { REQUEST_TYPE_MASK = 0x60, REQUEST_STANDARD = 0x00, REQUEST_CLASS = 0x20, REQUEST_RECIPIENT_MASK = 0x1f,
+       RECIPIENT_ENDPOINT = 2 };
 enum { GET_STATUS = 0, CLEAR_FEATURE = 1, SET_ADDRESS = 5, GET_DESCRIPTOR = 6, GET_CONFIGURATION = 8,
        SET_CONFIGURATION = 9, GET_INTERFACE = 10, SET_INTERFACE = 11 };
 enum { SET_LINE_CODING = 0x20, GET_LINE_CODING = 0x21, SET_CONTROL_LINE_STATE = 0x22, SEND_BREAK = 0x23 };
@@ -152,7 +153,8 @@ static uint8_t line_coding[LINE_CODING_SIZE];
 static uint16_t serial_number[SERIAL_LETTERS];
 static uint8_t dynamic_descriptor[2 + 2 * SERIAL_LETTERS]; /* a string descriptor in RAM */
 
-_Static_assert(sizeof(dynamic_descriptor) >= sizeof(PRODUCT_NAME) && sizeof(dynamic_descriptor) < PACKET_SIZE, "every string fits, and one packet carries it");
+_Static_assert(sizeof(dynamic_descriptor) >= sizeof(PRODUCT_NAME) && sizeof(dynamic_descriptor) < PACKET_SIZE,
+	       "every string fits, and one packet carries it");
 
 static void copy_to_usb(const uint8_t *from, uint16_t size)
 {
@@ -306,7 +308,9 @@ static void control_setup(void)
 	control.address = 0;
 	control.data1 = true;
 	usb_set_buffers(0, 0);
-	if ((setup.type & REQUEST_TYPE_MASK) == REQUEST_STANDARD ? !handle_standard(&setup) : (setup.type & REQUEST_TYPE_MASK) != REQUEST_CLASS || !handle_class(&setup))
+	if ((setup.type & REQUEST_TYPE_MASK) == REQUEST_STANDARD ?
+		    !handle_standard(&setup) :
+		    (setup.type & REQUEST_TYPE_MASK) != REQUEST_CLASS || !handle_class(&setup))
 		stall();
 }
 
