@@ -23,9 +23,9 @@ from fastenough.cli.run import parse_parameters
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
 from fastenough.jobs.bisect import (
-    Bench,
     BisectionSetup,
     BisectionStopped,
+    CommitBench,
     CommitBisection,
     CommitResult,
     LengthCriterion,
@@ -198,7 +198,7 @@ def command(
     kernels = CommitKernels(repository, arch, all_options(arch, rt, fragments))
     with Display() as display:
         opened, plan = boards_for(setup.plan, False, display.tell)
-        bench = Bench(
+        bench = CommitBench(
             lambda commit: kernels.build(commit, lambda step: display.step(f"commit {commit[:12]}: {step}")),
             emulator_of(MACHINES[arch]),
             opened,

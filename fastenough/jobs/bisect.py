@@ -127,7 +127,7 @@ class BisectionStopped(Exception):
 
 
 @dataclass(frozen=True)
-class Bench:
+class CommitBench:
     """What measures commits.  ``build``: name of the kernel of a commit; raises FastenoughError if it does not build.
     ``emulator``: fact of that name of the guests; runs of another one are not compared."""
 
@@ -146,7 +146,7 @@ class _Commits:
 
     repository: GitRepository
     setup: BisectionSetup
-    bench: Bench
+    bench: CommitBench
 
     def __post_init__(self) -> None:
         self._first: list[Recording] = []
@@ -211,7 +211,7 @@ def _why_unusable(run: Recording) -> str | None:
 
 
 def bisect_commits(
-    repository: GitRepository, good: str, bad: str, setup: BisectionSetup, bench: Bench
+    repository: GitRepository, good: str, bad: str, setup: BisectionSetup, bench: CommitBench
 ) -> CommitBisection:
     """Find the first bad commit between two revisions.
 

@@ -25,7 +25,7 @@ class CommitRating(StrEnum):
     SKIPPED = "skipped"
 
 
-class History(Protocol):
+class CommitHistory(Protocol):
     """Commits and their order; see ``GitRepository``."""
 
     def parents(self, commit: str) -> list[str]: ...
@@ -65,7 +65,7 @@ class CommitRange(Generic[_Judged]):
 
 @dataclass
 class _Search(Generic[_Judged]):
-    history: History
+    history: CommitHistory
     judge: Callable[[str], _Judged]
     good: list[str]
     bad: str
@@ -130,7 +130,9 @@ def next_index(left: int, skipped: int) -> int:
     return int(left * (skipped * _GOLDEN % 1) ** 1.5)
 
 
-def search_commits(history: History, good: str, bad: str, judge: Callable[[str], _Judged]) -> CommitRange[_Judged]:
+def search_commits(
+    history: CommitHistory, good: str, bad: str, judge: Callable[[str], _Judged]
+) -> CommitRange[_Judged]:
     """Find the first bad commit among the ancestors of ``bad`` that are no ancestors of ``good``.
 
     Both ends are judged first, to confirm them, then their merge bases.  If good turns to bad more than once, one such

@@ -21,9 +21,9 @@ from fastenough.cli import bisect as command_module
 from fastenough.cli import cli
 from fastenough.jobs import bisect
 from fastenough.jobs.bisect import (
-    Bench,
     BisectionSetup,
     BisectionStopped,
+    CommitBench,
     CommitBisection,
     LengthCriterion,
     LimitCriterion,
@@ -103,8 +103,8 @@ class Guests:
             plan.outcome, plan.reasons = "failed", ("the guest does not start",)
         return recordings.write(self.folder / "scratch", plan)
 
-    def bench(self) -> Bench:
-        return Bench(
+    def bench(self) -> CommitBench:
+        return CommitBench(
             self.build, self.emulator, _no_board, self.store, lambda progress: None, StopRequest(), self.told.append
         )
 
