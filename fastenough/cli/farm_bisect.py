@@ -129,7 +129,7 @@ def _bisect(
         )
         display.tell(
             f"{words.counted(len(configurations), 'configuration')}; at most "
-            f"{most_judged(len(configurations))} of them are measured, each for at most "
+            f"{most_judged(len(configurations))} of them are judged, each measured for at most "
             f"{words.duration(question.most_ns)}"
         )
         try:

@@ -2,27 +2,28 @@
 """Find the first of several configurations, in order, with which a board is too slow.
 
 The search halves the range between a good and a bad configuration.  A criterion (criteria.py) decides which is which,
-by confidence bounds, never by a maximum.  An undecided configuration is measured longer, up to a limit, and then
-skipped.  The allowed error is divided among the steps: each is judged at 1 - (1 - confidence) / :func:`most_judged`,
-and evidence about one configuration is valid at each look (docs/method.md, sequential evidence).  The conclusion
-therefore holds at the required confidence."""
+by confidence bounds, never by a maximum.  An undecided configuration is measured longer, up to a limit, and then left.
+A configuration that cannot be installed, booted or measured is skipped.  The allowed error is divided among the others:
+each is judged at 1 - (1 - confidence) / :func:`most_judged`, and evidence about one configuration is valid at each look
+(docs/method.md, sequential evidence).  The conclusion therefore holds at the required confidence."""
 
 from __future__ import annotations
 
 import glob
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from fastenough import words
 from fastenough.analysis.differences import all_differences, run_values
 from fastenough.analysis.keys import RUN_KEYS
 from fastenough.analysis.machine import is_emulated
+from fastenough.analysis.merged import judged_series
 from fastenough.board import Board
 from fastenough.board.configuration import Ask, ConfigurationChange
 from fastenough.campaign import Plan, Progress, StopRequest, run_campaign
 from fastenough.campaign.runner import with_configurations
-from fastenough.farm.criteria import Criterion, Rating
+from fastenough.farm.criteria import Criterion, CriterionResult, Rating
 from fastenough.model import BadInput
 from fastenough.recording import Recording
 from fastenough.store import Store
@@ -67,15 +68,19 @@ class BisectStep:
 
 @dataclass(frozen=True)
 class Bisection:
-    """``conclusion``: one sentence.  ``decided``: no undecided configuration is between the last good and the first bad
-    one.  ``differs``: the differences between those two, the most relevant to latency first; ``confidence``: of all
-    steps together.  ``emulated``: the result holds in emulation only and says nothing about speed."""
+    """``conclusion``: one sentence.  ``decided``: no other configuration is between last good and first bad one.
+
+    ``undecided``, ``skipped``: configurations between these two.  ``differs``: the differences between them, the most
+    relevant to latency first; ``confidence``: of all steps together.  ``emulated``: the result holds in emulation only
+    and says nothing about speed.
+    """
 
     conclusion: str
     decided: bool
     last_good: str | None
     first_bad: str | None
     undecided: tuple[str, ...]
+    skipped: tuple[str, ...]
     steps: tuple[BisectStep, ...]
     differs: tuple[str, ...]
     confidence: float
@@ -110,35 +115,39 @@ class _Search:
         step, recordings = self._judged(self.configurations[place])
         self.steps[place] = step
         self._first = self._first or recordings
-        self._last[place] = recordings[-1]
+        measured = list(filter(judged_series, recordings))
+        if measured:
+            self._last[place] = measured[-1]
         self.tell(step)
         return step.found
 
     def next_between(self, good: int, bad: int) -> int | None:
         """The one nearest the middle that was not judged yet; None where there is none, or enough were judged."""
         left = [place for place in range(good + 1, bad) if place not in self.steps]
-        if len(self.steps) >= self._most:
+        if sum(step.found is not Rating.SKIPPED for step in self.steps.values()) >= self._most:
             return None
         return min(left, key=lambda place: abs(2 * place - good - bad), default=None)
 
     def told(self, good: int | None, bad: int | None, conclusion: str) -> Bisection:
         decided = good is not None and bad is not None and bad - good == 1
-        ends = None if good is None or bad is None else (self._last[good], self._last[bad])
+        ends = [self._last[place] for place in (good, bad) if place is not None and place in self._last]
         between = range(0 if good is None else good, len(self.configurations) if bad is None else bad)
         return Bisection(
             conclusion,
             decided,
             None if good is None else self.configurations[good],
             None if bad is None else self.configurations[bad],
-            tuple(
-                self.configurations[place]
-                for place in between
-                if place in self.steps and self.steps[place].found is Rating.UNDECIDED
-            ),
+            self._rated(between, Rating.UNDECIDED),
+            self._rated(between, Rating.SKIPPED),
             tuple(self.steps.values()),
-            () if ends is None else all_differences(RUN_KEYS, *(run_values(end) for end in ends)),
+            all_differences(RUN_KEYS, *map(run_values, ends)) if len(ends) == 2 else (),
             self.question.criterion.confidence,
             any(map(is_emulated, self._last.values())),
+        )
+
+    def _rated(self, places: Iterable[int], rating: Rating) -> tuple[str, ...]:
+        return tuple(
+            self.configurations[place] for place in places if place in self.steps and self.steps[place].found is rating
         )
 
     def _judged(self, configuration: str) -> tuple[BisectStep, list[Recording]]:
@@ -149,7 +158,7 @@ class _Search:
         while True:
             recordings += self.measure(configuration, planned_ns)
             measured_ns += planned_ns
-            look = question.criterion.look(recordings, self._first, self._confidence, looks)
+            look = _skipped(recordings) or question.criterion.look(recordings, self._first, self._confidence, looks)
             looks += 1
             left_ns = question.most_ns - measured_ns
             if look.closed or left_ns <= 0:
@@ -157,6 +166,14 @@ class _Search:
             planned_ns = min(left_ns, max(measured_ns, look.more_ns))
         runs = tuple(recording.run_id for recording in recordings)
         return BisectStep(configuration, look.found, look.reasons, look.settle, looks, measured_ns, runs), recordings
+
+
+def _skipped(recordings: Sequence[Recording]) -> CriterionResult | None:
+    """The result for a configuration of which no run has data, with the reasons; None for any other."""
+    if any(map(judged_series, recordings)):
+        return None
+    reasons = tuple(dict.fromkeys("; ".join(run.reasons) or f"run {run.run_id} contains no data" for run in recordings))
+    return CriterionResult(Rating.SKIPPED, reasons or ("no run was made",))
 
 
 def bisect(
@@ -202,7 +219,8 @@ def _conclusion(configurations: Sequence[str], good: int, bad: int) -> str:
         return f"{configurations[bad]} is the first bad configuration; {configurations[good]} before it is good"
     return (
         f"first bad configuration not found: it lies after {configurations[good]} (good) and no later than "
-        f"{configurations[bad]} (bad); {words.counted(bad - good - 1, 'configuration')} in between are undecided"
+        f"{configurations[bad]} (bad); {words.counted(bad - good - 1, 'configuration')} in between are undecided or "
+        "skipped"
     )
 
 

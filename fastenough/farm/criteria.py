@@ -24,11 +24,12 @@ from fastenough.recording import Recording
 
 
 class Rating(StrEnum):
-    """The rating of a configuration."""
+    """The rating of a configuration; skipped: it cannot be measured."""
 
     GOOD = "good"
     BAD = "bad"
     UNDECIDED = "undecided"
+    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True)

@@ -142,8 +142,41 @@ def test_one_that_does_not_boot_is_stepped_round(tmp_path: Path) -> None:
     found = bisect(NAMES, measure, QUESTION)
     assert (found.last_good, found.first_bad) == (NAMES[5], NAMES[6])
     dead = next(step for step in found.steps if step.configuration == NAMES[4])
-    assert (dead.found, dead.measurements) == (Rating.UNDECIDED, 1)
-    assert "it did not come up" in dead.reasons[0]
+    assert (dead.found, dead.measurements, dead.reasons) == (Rating.SKIPPED, 1, ("it did not come up",))
+
+
+def _dead(folder: Path, configuration: str) -> Recording:
+    """The run of a configuration that did not come up."""
+    head = {"configuration": configuration}
+    return recording(
+        folder, Plan([], f"dead-{configuration}", "cpu", outcome="failed", reasons=("no boot",), head=head)
+    )
+
+
+@pytest.mark.parametrize("runs", [0, 1])
+def test_as_many_as_cannot_be_measured_are_skipped(tmp_path: Path, runs: int) -> None:
+    """They say nothing that may be wrong, so that they are not among those that share the allowed error."""
+    board, broken = Simulated(tmp_path, rates(1)), NAMES[1:-1]
+
+    def measure(configuration: str, duration_ns: int) -> Sequence[Recording]:
+        return [_dead(tmp_path, configuration)][:runs] if configuration in broken else board(configuration, duration_ns)
+
+    found = bisect(NAMES, measure, QUESTION)
+    assert (found.last_good, found.first_bad, found.decided) == (NAMES[0], NAMES[-1], False)
+    assert (sorted(found.skipped), found.undecided) == (broken, ())
+    assert len(found.steps) == len(NAMES) > most_judged(len(NAMES))
+    assert found.differs, "those between the two ends that were measured"
+
+
+@pytest.mark.parametrize("end", [0, -1])
+def test_an_end_that_cannot_be_measured_ends_the_search(tmp_path: Path, end: int) -> None:
+    board = Simulated(tmp_path, rates(4))
+
+    def measure(configuration: str, duration_ns: int) -> Sequence[Recording]:
+        return [] if configuration == NAMES[end] else board(configuration, duration_ns)
+
+    found = bisect(NAMES, measure, QUESTION)
+    assert not found.decided and NAMES[end] in found.conclusion and found.steps[end].found is Rating.SKIPPED
 
 
 class Emulated:
