@@ -54,9 +54,19 @@ def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
         made.ail("dark", "dead")
         made.ail("stuck", "switch")
         made.start()
+        made.become("measuring", *WELL)
+        for name in WELL:
+            assert eventually(partial(_is_growing, made, name), 60), name
         yield made
     finally:
         made.end()
+
+
+def _is_growing(field: Field, name: str) -> bool:
+    """Whether the history has a recording of the board that has not come into the store yet."""
+    with closing(History.at(f"sqlite:///{field.folder}/store/history.sqlite")) as history:
+        recorded = set(runs(history, PUBLIC, name, 0, 2**40))
+    return bool(recorded - {run.id for run in Store(field.folder / "store").runs(board=name)})
 
 
 def _heal(field: Field) -> None:
@@ -82,18 +92,10 @@ def test_boards_measure_beside_a_dead_one_a_switch_that_hangs_and_one_that_is_le
 
 def test_what_they_record_is_in_the_history_while_it_grows(field: Field) -> None:
     with closing(History.at(f"sqlite:///{field.folder}/store/history.sqlite")) as history:
-        now_s = 2**40
-
-        def growing(name: str) -> bool:
-            """Whether the history has one of its recordings that has not come into the store yet."""
-            taken = set(runs(history, PUBLIC, name, 0, now_s))
-            return bool(taken - {run.id for run in Store(field.folder / "store").runs(board=name)})
-
-        for name in WELL:
-            assert eventually(partial(growing, name), 60), name
-        told = {one.board.name: one for one in board_statuses(history, PUBLIC, now_s)}
-        assert set(told) == {*ALL, "planned"}
-        assert all(told[name].max_ever_ns > 0 for name in WELL)
+        statuses = {status.board.name: status for status in board_statuses(history, PUBLIC, 2**40)}
+    assert set(statuses) == {*ALL, "planned"}
+    assert all(eventually(partial(_is_growing, field, name), 60) for name in WELL)
+    assert all(statuses[name].max_ever_ns > 0 for name in WELL)
 
 
 def test_a_plan_is_made_once_when_it_is_due_under_the_name_of_the_board(field: Field) -> None:
