@@ -25,7 +25,7 @@ class StationTail:
     station: str
     longest_in: int
     share: float
-    blamed_tasks: tuple[tuple[str, int], ...]
+    causes: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)

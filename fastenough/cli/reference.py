@@ -71,7 +71,7 @@ def _print_maxima(reference: Reference) -> None:
         print_table(
             table.caption,
             [column.title for column in table.columns],
-            [[cell.shown for cell in table.cells(row)] for row in table.rows],
+            [[cell.text for cell in table.cells(row)] for row in table.rows],
             1,
         )
 

@@ -24,7 +24,7 @@ from fastenough.jobs.ab import AbRuns, AbTest
 from fastenough.jobs.job_store import store_conclusion
 from fastenough.link import Link
 from fastenough.model import BadInput, NotApplicable
-from fastenough.report.conclusions import tried_section
+from fastenough.report.conclusions import effects_section
 from fastenough.report.document import Section
 from fastenough.store import Store
 
@@ -127,7 +127,7 @@ def measure(
 
 def conclude_trials(measured: AuditTrials, conclusions: Sequence[str], store: Store) -> Section:
     """The result of all tests as a section, which is also stored."""
-    section = tried_section(conclusions, _tables(measured), measured.refused)
+    section = effects_section(conclusions, _tables(measured), measured.refused)
     store_conclusion(store, _runs(measured, store), section)
     return section
 

@@ -68,18 +68,18 @@ def _draw(axes: Axes, panel: Panel, edges_us: NDArray[np.float64]) -> None:
     axes.set_title(panel.station, loc="left", fontsize=10, fontweight="bold")
     axes.set_xscale("log")
     colours = (plot.UNNAMED, plot.COLOURS[1], plot.COLOURS[0])
-    most = 1
+    greatest = 1
     for (kind, values), colour in zip(_kinds(panel), colours, strict=True):
         counts, _ = np.histogram(np.clip(values / 1000.0, edges_us[0], edges_us[-1]), edges_us)
         axes.stairs(
             np.maximum(counts, plot.FLOOR), edges_us, baseline=plot.FLOOR, color=colour, label=kind, linewidth=1.3
         )
-        most = max(most, int(counts.max()))
+        greatest = max(greatest, int(counts.max()))
     for position, size_ns in enumerate(panel.sizes_ns):
         axes.axvline(
             size_ns / 1000.0, color="#000000", linestyle=":", linewidth=1.0, label="_" if position else "injected"
         )
-    plot.count_axis(axes, most)
+    plot.count_axis(axes, greatest)
     plot.plain_log_axis(axes.xaxis)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

@@ -39,9 +39,9 @@ def _subject_name(space: Space, subject: Subject) -> str:
 
 
 def _trials_row(name: str, trials: Sequence[FinishedTrial]) -> tuple[object, ...]:
-    tails = [tail_of(made.block_maxima_ns) for made in trials if made.block_maxima_ns]
-    seen = (typical_ns(min(tails)), typical_ns(fmean(tails)), typical_ns(max(tails))) if tails else (None,) * 3
-    return (name, len(trials), len(trials) - len(tails), *seen)
+    tails = [tail_of(trial.block_maxima_ns) for trial in trials if trial.block_maxima_ns]
+    summary = (typical_ns(min(tails)), typical_ns(fmean(tails)), typical_ns(max(tails))) if tails else (None,) * 3
+    return (name, len(trials), len(trials) - len(tails), *summary)
 
 
 def _trials_columns(first: str) -> tuple[Column, ...]:
@@ -55,8 +55,9 @@ def _trials_columns(first: str) -> tuple[Column, ...]:
     )
 
 
-def _phases(made: Sequence[FinishedTrial]) -> ReportTable:
-    rows = [_trials_row(phase, mine) for phase in Phase if (mine := [one for one in made if one.ask.phase is phase])]
+def _phases(trials: Sequence[FinishedTrial]) -> ReportTable:
+    by_phase = {phase: [trial for trial in trials if trial.ask.phase is phase] for phase in Phase}
+    rows = [_trials_row(phase, members) for phase, members in by_phase.items() if members]
     return ReportTable("hunt-phases", "Trials by phase", _trials_columns("phase"), rows, note=_TRIALS_NOTE)
 
 
@@ -73,25 +74,27 @@ def _groups(search: Search) -> ReportTable | None:
     )
 
 
-def _steps(search: Search, made: Sequence[FinishedTrial]) -> Iterator[ReportTable]:
+def _steps(search: Search, trials: Sequence[FinishedTrial]) -> Iterator[ReportTable]:
     for name, caption, phases in _STEPS:
         by_subject: dict[Subject, list[FinishedTrial]] = {}
-        for one in made:
-            if one.ask.phase in phases:
-                by_subject.setdefault(one.ask.subject, []).append(one)
+        for trial in trials:
+            if trial.ask.phase in phases:
+                by_subject.setdefault(trial.ask.subject, []).append(trial)
         if by_subject:
             yield ReportTable(
                 name,
                 caption,
                 _trials_columns("load"),
-                [_trials_row(_subject_name(search.space, subject), mine) for subject, mine in by_subject.items()],
+                [_trials_row(_subject_name(search.space, subject), members) for subject, members in by_subject.items()],
             )
 
 
-def hunt_section(search: Search, made: Sequence[FinishedTrial], conclusion: str, recipe: str, culprit: str) -> Section:
+def hunt_section(
+    search: Search, trials: Sequence[FinishedTrial], conclusion: str, recipe: str, culprit: str
+) -> Section:
     """``recipe``: the load file of the worst recipe; ``culprit``: the cause under it; empty if none was confirmed."""
-    tables = [table for table in (_groups(search), *_steps(search, made)) if table is not None]
-    parts: list[Part] = [_phases(made), *(Folded(table.caption, [table], printed=False) for table in tables)]
+    tables = [table for table in (_groups(search), *_steps(search, trials)) if table is not None]
+    parts: list[Part] = [_phases(trials), *(Folded(table.caption, [table], printed=False) for table in tables)]
     if recipe:
         parts += [Text(f"Cause under the worst recipe: {culprit}. Its load file:"), Preformatted(recipe)]
     return Section("hunt", "Hunt", f"{conclusion[0].upper()}{conclusion[1:]}.", parts)
@@ -150,28 +153,28 @@ def _effect_row(trial: ChangeEffect) -> tuple[object, ...]:
     )
 
 
-def tried_section(
+def effects_section(
     conclusions: Sequence[str], tables: Sequence[tuple[str, Sequence[ChangeEffect]]], refused: Sequence[tuple[str, str]]
 ) -> Section:
     """``tables``: captions and changes; ``refused``: changes that were not tried, and why."""
     parts: list[Part] = [
         ReportTable(
-            f"tried-{number}", caption, _EFFECT_COLUMNS, [_effect_row(each) for each in tried], note=_EFFECTS_NOTE
+            f"tried-{number}", caption, _EFFECT_COLUMNS, [_effect_row(effect) for effect in effects], note=_EFFECTS_NOTE
         )
-        for number, (caption, tried) in enumerate(tables, start=1)
-        if tried
+        for number, (caption, effects) in enumerate(tables, start=1)
+        if effects
     ]
     if refused:
         parts.append(Text("Not tried", [f"{name}: {reason}" for name, reason in refused]))
     return Section(
         "tried",
         "Measured effects of changes",
-        ". ".join(f"{said[0].upper()}{said[1:]}" for said in conclusions) + ".",
+        ". ".join(f"{sentence[0].upper()}{sentence[1:]}" for sentence in conclusions) + ".",
         parts,
     )
 
 
-_SEEN = "longest measured"
+_OBSERVED_COLUMN = "longest measured"
 
 
 def _bound_text(latency_ns: int | None) -> str:
@@ -212,7 +215,7 @@ def bound_section(traced: Sequence[tuple[TracedCpu, Sequence[Composed]]], meanin
         (
             Column("CPU"),
             *(Column(f"{way} [µs]", _bound_text) for way in ways),
-            Column(f"{_SEEN} [µs]", _NS),
+            Column(f"{_OBSERVED_COLUMN} [µs]", _NS),
             Column("wake-ups"),
         ),
         [(cpu.cpu, *(bound.latency_ns for bound in bounds), cpu.observed_ns, cpu.wakeups) for cpu, bounds in traced],
@@ -220,7 +223,7 @@ def bound_section(traced: Sequence[tuple[TracedCpu, Sequence[Composed]]], meanin
     return Section("bound", "Bound on scheduling latency from kernel blocking", meaning, [bounds, terms])
 
 
-_LEFT = words.microseconds_down
+_MICROSECONDS_DOWN = words.microseconds_down
 
 
 def _responses(answer: TaskAnswer) -> ReportTable:
@@ -247,7 +250,7 @@ def _responses(answer: TaskAnswer) -> ReportTable:
         Column("compute [µs]", _NS),
         Column("deadline [µs]", _NS),
         Column("longest response [µs]", _NS),
-        Column("slack [µs]", _LEFT),
+        Column("slack [µs]", _MICROSECONDS_DOWN),
         Column("deadline", numeric=False),
     )
     chosen = "; priorities assigned by Audsley's algorithm, highest number first" if answer.task_set.chosen else ""
@@ -261,17 +264,17 @@ def _responses(answer: TaskAnswer) -> ReportTable:
 
 
 def _margins(answer: TaskAnswer) -> ReportTable:
-    rows = [(f"CPU {on.measured.cpu}", on.margin.factor, on.margin.added_ns) for on in answer.cpus]
+    rows = [(f"CPU {cpu.measured.cpu}", cpu.margin.factor, cpu.margin.added_ns) for cpu in answer.cpus]
     columns = (
         Column("CPU", numeric=False),
         Column("factor on all compute times", lambda factor: f"{factor:.4f}"),
-        Column("added wake-up latency [µs]", _LEFT),
+        Column("added wake-up latency [µs]", _MICROSECONDS_DOWN),
     )
     return ReportTable("task-margins", "Margins of each CPU until the first deadline miss", columns, rows)
 
 
 def _terms(answer: TaskAnswer) -> ReportTable:
-    rows = [row for on in answer.cpus for row in _terms_of(on)]
+    rows = [row for cpu in answer.cpus for row in _terms_of(cpu)]
     columns = (
         Column("term", numeric=False),
         Column("CPU"),
@@ -282,8 +285,8 @@ def _terms(answer: TaskAnswer) -> ReportTable:
     return ReportTable("task-terms", "Measured terms: the maximum over all loads", columns, rows)
 
 
-def _terms_of(on: CpuSchedulability) -> list[tuple[object, ...]]:
-    measured, terms = on.measured, on.measured.terms
+def _terms_of(cpu: CpuSchedulability) -> list[tuple[object, ...]]:
+    measured, terms = cpu.measured, cpu.measured.terms
     return [
         ("longest wake-up (delay of each release)", measured.cpu, measured.wakeups, terms.release_ns, None),
         (
@@ -294,8 +297,14 @@ def _terms_of(on: CpuSchedulability) -> list[tuple[object, ...]]:
             None,
         ),
         *(
-            (f"taken from a busy loop: {one.name}", measured.cpu, None, one.cost_ns, one.most_together)
-            for one in terms.interference
+            (
+                f"taken from a busy loop: {interference.name}",
+                measured.cpu,
+                None,
+                interference.cost_ns,
+                interference.most_together,
+            )
+            for interference in terms.interference
         ),
     ]
 

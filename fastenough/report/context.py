@@ -63,7 +63,7 @@ def series_name(series: Series) -> str:
     return f"{series.name} ({labels})" if labels else series.name
 
 
-def configuration_word(recording: Recording) -> str:
+def configuration_label(recording: Recording) -> str:
     """The first word of the configuration's name."""
     configuration = recording.head.configuration
     return configuration.name.split()[0] if configuration and configuration.name.strip() else "–"
@@ -115,8 +115,8 @@ class RunGroup:
     @property
     def longest_way(self) -> SeriesKind | None:
         """The longest monitored path of a wake-up that has values; None without wake-ups."""
-        held = {kind.series.name: kind for kind in self.kinds if kind.all_cpus.n}
-        return next((held[name] for name in (*SUMS, *STATIONS) if name in held), None)
+        kinds_by_name = {kind.series.name: kind for kind in self.kinds if kind.all_cpus.n}
+        return next((kinds_by_name[name] for name in (*SUMS, *STATIONS) if name in kinds_by_name), None)
 
     def measured_kind(self, kind: SeriesKind) -> SeriesKind | None:
         """The uncorrected kind of a kind corrected for coordinated omission; None if no period was charged."""
@@ -136,21 +136,21 @@ class RunGroup:
         """The system in a few words."""
         head = self.recordings[0].head
         kernel = (head.profile or {}).get("kernel") or {}
-        said = [part for part in (head.board, head.configuration and head.configuration.name) if part]
-        said += [
+        labels = [part for part in (head.board, head.configuration and head.configuration.name) if part]
+        labels += [
             str(part)
             for part in (kernel.get("release"), kernel.get("preemption"))
-            if part and part != "none" and not any(str(part) in word for word in said)
+            if part and part != "none" and not any(str(part) in label for label in labels)
         ]
-        return " ".join(said) or "configuration not stated"
+        return " ".join(labels) or "configuration not stated"
 
     @property
     def instrument(self) -> str:
         """The instrument, or the board itself."""
         head = self.recordings[0].head
         gauge = head.instrument
-        who = f"gauge {gauge.get('name', gauge.get('id', ''))}".strip() if gauge else "measured by the board itself"
-        return who + (", emulated" if "emulated" in head.marks else "")
+        name = f"gauge {gauge.get('name', gauge.get('id', ''))}".strip() if gauge else "measured by the board itself"
+        return name + (", emulated" if "emulated" in head.marks else "")
 
     def label(self, values: Merged) -> str:
         """n, duration, load and instrument, stated by every figure."""
@@ -201,8 +201,8 @@ class Context:
     @cached_property
     def ways(self) -> tuple[SeriesEntry, ...]:
         """The longest monitored path of each watched group; its name includes the path if there are entries too."""
-        found = named_entries([(group, way) for group in self.watched if (way := group.longest_way) is not None])
-        return tuple(replace(way, name=f"{way.name} · {way.kind.name}") for way in found) if self.entries else found
+        merged = named_entries([(group, way) for group in self.watched if (way := group.longest_way) is not None])
+        return tuple(replace(way, name=f"{way.name} · {way.kind.name}") for way in merged) if self.entries else merged
 
     def beside(self, entry: SeriesEntry) -> list[SeriesEntry]:
         """The same kind under every load of one setup; they share axes."""
@@ -219,12 +219,15 @@ class Context:
 
     def longer_run(self, group: RunGroup, values: Merged) -> LongerRun | None:
         """The longer run with its maximum of these series, which are of one CPU; None without one."""
-        found = self.longer.get(group.recordings[0].run_id)
-        return None if found is None else found.maximum_of(*values.parts[0])
+        longer = self.longer.get(group.recordings[0].run_id)
+        return None if longer is None else longer.maximum_of(*values.parts[0])
 
     def judgment(self, group: RunGroup) -> Judgment | None:
         runs = {recording.run_id for recording in group.recordings}
-        return next((one for one in self.assessment.judgments if runs & set(one.run_ids)), None)
+        return next(
+            (item for item in self.assessment.judgments if runs & set(item.run_ids)),
+            None,
+        )
 
 
 def named_entries(members: Sequence[tuple[RunGroup, SeriesKind]]) -> tuple[SeriesEntry, ...]:
@@ -257,14 +260,14 @@ def named_entries(members: Sequence[tuple[RunGroup, SeriesKind]]) -> tuple[Serie
 
 def _apart(parts: Sequence[Mapping[str, str]], names: Sequence[str]) -> int:
     """How many parts differ in these names."""
-    return len({tuple(one.get(name) for name in names) for one in parts})
+    return len({tuple(entry.get(name) for name in names) for entry in parts})
 
 
 def _groups(recordings: Iterable[Recording]) -> tuple[RunGroup, ...]:
     """Groups of recordings that may be merged, named by their differences."""
     groups = grouped(recordings)
-    told = setups([load_name(group[0]) or "" for group in groups], [run_values(group[0]) for group in groups])
-    return tuple(RunGroup(tuple(group), setup) for group, setup in zip(groups, told, strict=True))
+    labels = setups([load_name(group[0]) or "" for group in groups], [run_values(group[0]) for group in groups])
+    return tuple(RunGroup(tuple(group), setup) for group, setup in zip(groups, labels, strict=True))
 
 
 def make_context(
@@ -275,9 +278,9 @@ def make_context(
     note: Note | None = None,
 ) -> Context:
     """Groups the recordings that have measurements; those that were not applicable are in the assessment only."""
-    held = [one for one in recordings if one.outcome is not Outcome.NOT_APPLICABLE and one.damage is None]
-    watched = _groups(one for one in held if is_monitor(one.head))
-    others = _groups(one for one in held if not is_monitor(one.head))
+    measured = [run for run in recordings if run.outcome is not Outcome.NOT_APPLICABLE and run.damage is None]
+    watched = _groups(run for run in measured if is_monitor(run.head))
+    others = _groups(run for run in measured if not is_monitor(run.head))
     return Context(tuple(recordings), assessment, others or watched, watched, tuple(references), advice, note)
 
 

@@ -14,10 +14,10 @@ from fastenough.model import BadInput
 
 @dataclass(frozen=True)
 class Cell:
-    """A value with the text shown for it and an optional line below; the CSV file has the value only."""
+    """A value, its text, and an optional line below; the CSV file has the value only."""
 
     value: Any
-    shown: str
+    text: str
     below: str = ""
 
 
@@ -158,7 +158,7 @@ def _part(part: Part) -> Mapping[str, Any]:
         "over": part.over,
         "note": part.note,
         "columns": [[column.title, column.numeric] for column in part.columns],
-        "rows": [[[cell.value, cell.shown, cell.below] for cell in part.cells(row)] for row in part.rows],
+        "rows": [[[cell.value, cell.text, cell.below] for cell in part.cells(row)] for row in part.rows],
     }
 
 
@@ -193,9 +193,9 @@ def _leaf(stored: Mapping[str, Any]) -> Leaf:
 
 
 def _cell(stored: Sequence[Any]) -> Cell:
-    value, shown, below = stored
-    known = float(value) if isinstance(value, Fraction) else value
-    return Cell(known if isinstance(known, str | int | float) else None, str(shown), str(below))
+    value, text, below = stored
+    number = float(value) if isinstance(value, Fraction) else value
+    return Cell(number if isinstance(number, str | int | float) else None, str(text), str(below))
 
 
 def _id(stored: Any) -> str:

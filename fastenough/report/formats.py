@@ -70,8 +70,8 @@ def _line(text: str) -> str:
 
 
 def _markdown_text(text: str) -> str:
-    shown = _line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _MARKDOWN.sub(r"\\\1", shown)
+    escaped = _line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _MARKDOWN.sub(r"\\\1", escaped)
 
 
 def _latex_text(text: str) -> str:
@@ -79,9 +79,9 @@ def _latex_text(text: str) -> str:
 
 
 def _rows(table: ReportTable, written: Callable[[str], str]) -> list[list[str]]:
-    """The shown text of every cell; the line below in brackets."""
+    """The text of every cell; the line below in brackets."""
     return [
-        [written(f"{cell.shown} ({cell.below})" if cell.below else cell.shown) for cell in table.cells(row)]
+        [written(f"{cell.text} ({cell.below})" if cell.below else cell.text) for cell in table.cells(row)]
         for row in table.rows
     ]
 

@@ -62,7 +62,12 @@ def _pair(pair: BaselinePair) -> list[str]:
             *_quantiles(comparison),
         ]
     if pair.instructions:
-        lines += [*(f"- {plain(instructions_conclusion([each]))}" for each in pair.instructions), "", INSTRUCTIONS, ""]
+        lines += [
+            *(f"- {plain(instructions_conclusion([comparison]))}" for comparison in pair.instructions),
+            "",
+            INSTRUCTIONS,
+            "",
+        ]
     if pair.differs:
         lines += [
             "**The environment differs from the baseline.** Each difference may be the cause:",
@@ -74,14 +79,18 @@ def _pair(pair: BaselinePair) -> list[str]:
 
 
 def markdown(
-    conclusion: str, verdict: Verdict, pairs: Sequence[BaselinePair], held: Sequence[LimitResult], gaps: Sequence[str]
+    conclusion: str,
+    verdict: Verdict,
+    pairs: Sequence[BaselinePair],
+    results: Sequence[LimitResult],
+    gaps: Sequence[str],
 ) -> str:
     """The whole page; ``conclusion``: the difference to the baseline in one sentence."""
     lines = [f"## fastenough: {verdict}", "", plain(conclusion), ""]
-    if held:
+    if results:
         lines += _table(
             ("verdict", "subject", "limit", "reason"),
-            [(one.verdict, one.subject, one.limit.text, one.reason) for one in held],
+            [(result.verdict, result.subject, result.limit.text, result.reason) for result in results],
         )
     lines += [*(f"- {plain(gap)}" for gap in gaps), ""] if gaps else []
     for pair in pairs:

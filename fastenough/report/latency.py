@@ -78,20 +78,20 @@ class Scale:
         limits_ns: Sequence[float] = (),
         reach: float = _LIMIT_WITHIN,
     ) -> Scale:
-        most = max((int(plot.one_microsecond_view(values)[1].max()) for values in together), default=1)
-        return cls(together, axis, most, limits_ns, reach)
+        greatest = max((int(plot.one_microsecond_view(values)[1].max()) for values in together), default=1)
+        return cls(together, axis, greatest, limits_ns, reach)
 
 
 def charged(line: HistogramLine) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Whole µs, how many values lie there, and how many of them were charged and not measured."""
+    """Whole µs, number of values there, and number of those that were charged, not measured."""
     us, counts = plot.one_microsecond_view(line.values)
     if line.measured is None:
         return us, counts, np.zeros_like(counts)
-    at, seen = plot.one_microsecond_view(line.measured)
-    taken = np.zeros_like(counts)
-    both = np.isin(at, us)
-    taken[np.searchsorted(us, at[both])] = seen[both]
-    return us, counts, np.maximum(counts - taken, 0)
+    measured_us, measured_counts = plot.one_microsecond_view(line.measured)
+    measured = np.zeros_like(counts)
+    both = np.isin(measured_us, us)
+    measured[np.searchsorted(us, measured_us[both])] = measured_counts[both]
+    return us, counts, np.maximum(counts - measured, 0)
 
 
 def _draw_charged(

@@ -47,13 +47,13 @@ def _instant(wall_ns: int) -> datetime:
 
 def _when(context: Context) -> str:
     """From the begin of the first run to the end of the last, and the number of runs."""
-    unfit = sum(recording.outcome is Outcome.NOT_APPLICABLE for recording in context.recordings)
-    also = f"; {words.counted(unfit, 'run')} not applicable" if unfit else ""
+    not_applicable = sum(recording.outcome is Outcome.NOT_APPLICABLE for recording in context.recordings)
+    suffix = f"; {words.counted(not_applicable, 'run')} not applicable" if not_applicable else ""
     recordings = [recording for group in context.groups for recording in group.recordings]
     if not recordings:
-        return f"Nothing was measured{also}"
+        return f"Nothing was measured{suffix}"
     begins = [recording.head.begin.wall_ns for recording in recordings]
-    runs = f"in {words.counted(len(begins), 'run')}{also}"
+    runs = f"in {words.counted(len(begins), 'run')}{suffix}"
     if not all(begins):
         return f"Measured at an unknown time, {runs}"
     ends = [begin + recording.duration_ns for begin, recording in zip(begins, recordings, strict=True)]
@@ -72,8 +72,10 @@ def _system(group: RunGroup) -> str:
 def _systems(groups: Sequence[RunGroup]) -> tuple[str, ...]:
     """Each system; then the implementations and instruments of all of them."""
     how = [
-        ", ".join(dict.fromkeys(said))
-        for said in zip(*((group.recordings[0].head.implementation, group.instrument) for group in groups), strict=True)
+        ", ".join(dict.fromkeys(names))
+        for names in zip(
+            *((group.recordings[0].head.implementation, group.instrument) for group in groups), strict=True
+        )
     ]
     systems = list(dict.fromkeys(_system(group) for group in groups))
     return ("; ".join([*systems, *how]),) if len(systems) < 2 else (*systems, "; ".join(how))
@@ -156,20 +158,20 @@ def first_table(context: Context) -> ReportTable:
         Column("maximum [µs]", us),
         Column("rate above the maximum, at most (95 %)", numeric=False),
     )
-    shown, note = _foremost(context, context.entries)
+    foremost, note = _foremost(context, context.entries)
     rows = {id(entry): _row(context, entry, limits_ns) for entry in context.entries}
     table = ReportTable("overview", "All CPUs combined; last column per CPU", columns, list(rows.values()))
     every = table.csv_rows()
-    return replace(table, rows=[rows[id(entry)] for entry in shown], csv=(every[0], every[1:]), note=note)
+    return replace(table, rows=[rows[id(entry)] for entry in foremost], csv=(every[0], every[1:]), note=note)
 
 
 def _label(entries: Sequence[SeriesEntry]) -> str:
-    each = ", ".join(
+    counts = ", ".join(
         f"{entry.name} {entry.kind.all_cpus.n:,} in {words.measured_time(entry.kind.all_cpus.duration_ns)}"
         for entry in entries
     )
     instruments = ", ".join(dict.fromkeys(entry.group.instrument for entry in entries))
-    return f"n: {each}; {instruments}."
+    return f"n: {counts}; {instruments}."
 
 
 def _overlay(context: Context, entries: Sequence[SeriesEntry]) -> Picture:
@@ -224,8 +226,8 @@ def _draw_ranges(context: Context, entries: Sequence[SeriesEntry]) -> Figure:
     return figure
 
 
-def _draw_range(axes: Axes, at: float, entry: SeriesEntry) -> None:
-    """For jitter magnitudes are drawn, without a minimum."""
+def _draw_range(axes: Axes, row: float, entry: SeriesEntry) -> None:
+    """Draw one range; of jitter the magnitudes, without a minimum."""
     measures = entry.kind.measures
     most_us = max(_LEAST_US, (measures.maximum_ns or 0.0) / 1000.0)
     low_us, high_us = (
@@ -234,9 +236,9 @@ def _draw_range(axes: Axes, at: float, entry: SeriesEntry) -> None:
     )
     minimum_us = (measures.minimum_ns or 0.0) / 1000.0
     least_us = low_us if entry.kind.all_cpus.two_sided or minimum_us <= 0 else minimum_us
-    axes.plot([least_us, most_us], [at, at], color=plot.COLOURS[0], linewidth=1)
-    axes.plot([low_us, high_us], [at, at], color=plot.COLOURS[0], linewidth=6, solid_capstyle="butt")
-    axes.plot([most_us], [at], "D", color=plot.COLOURS[1], markersize=5)
+    axes.plot([least_us, most_us], [row, row], color=plot.COLOURS[0], linewidth=1)
+    axes.plot([low_us, high_us], [row, row], color=plot.COLOURS[0], linewidth=6, solid_capstyle="butt")
+    axes.plot([most_us], [row], "D", color=plot.COLOURS[1], markersize=5)
 
 
 def _ranges(context: Context, entries: Sequence[SeriesEntry]) -> Picture:
@@ -299,7 +301,7 @@ def _campaign_steps(context: Context) -> Iterator[str]:
             'State the limit of your task: requirement = {limit = "..."} in the plan, or fastenough report --limit. '
             "Without a limit there is no verdict."
         )
-    tightest = next((one for one in context.assessment.supported if one.miss_rate == 0), None)
+    tightest = next((supported for supported in context.assessment.supported if supported.miss_rate == 0), None)
     if tightest is not None:
         yield (
             f"These data cannot support a limit below {words.latency(tightest.limit_ns)} that is never exceeded "

@@ -102,9 +102,9 @@ def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 2) ->
     figure.set_figheight(figure.get_figheight() + max(0.0, too_high_in))
 
 
-def count_axis(axes: Axes, most: int) -> None:
-    """A logarithmic y axis of counts, of which the greatest is ``most``; no tick is below one sample."""
-    top = max(10, most * 3)
+def count_axis(axes: Axes, greatest: int) -> None:
+    """A logarithmic y axis of counts, of which the greatest is ``greatest``; no tick is below one sample."""
+    top = max(10, greatest * 3)
     axes.set_yscale("log")
     axes.set_ylim(FLOOR, top)
     decades = [10.0**power for power in range(int(np.log10(top)) + 1)]
@@ -236,9 +236,9 @@ _NAMED = {
 _COLOUR = re.compile(r"(fill|stroke): (#[0-9a-f]{6})\b")
 
 
-def _themed(found: re.Match[str]) -> str:
-    name = _NAMED.get(found[2])
-    return f"{found[1]}: var(--{name}, {found[2]})" if name else found[0]
+def _themed(match: re.Match[str]) -> str:
+    name = _NAMED.get(match[2])
+    return f"{match[1]}: var(--{name}, {match[2]})" if name else match[0]
 
 
 def themed(svg: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Words that distinguish groups of runs in titles, from the registry of keys."""
+"""Titles of groups of runs: the keys in which they differ, from the registry of keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, UnknownValue
 _PLAIN = ("board", "configuration", "probe", "implementation", "marks")
 _GROUPED_BY_LOAD = ("load", "load's commands")
 _OF_THE_ACT = ("act", "parameters", "settings")
-"""What one act is made of says nothing about another act: it tells runs of one probe apart only."""
+"""Keys of the act, which distinguish runs of one probe only."""
 _BOOTED = ("board", "configuration")
 _OF_A_THREAD = " of thread "
 
@@ -25,12 +25,12 @@ def _short(name: str, value: Any) -> str:
         return ", ".join(dict.fromkeys(_leaves(value)))
     if isinstance(value, list):
         value = ", ".join(map(str, value)) or "none"
-    said = "none" if value is None else str(value)
-    return said if name in _PLAIN else f"{name} {said}"
+    text = "none" if value is None else str(value)
+    return text if name in _PLAIN else f"{name} {text}"
 
 
 def _leaves(value: Mapping[str, Any]) -> Iterator[str]:
-    """What has parts by those: what is the same of every CPU is then one."""
+    """The innermost values of a mapping as text; equal values of several CPUs then appear once."""
     for key, item in value.items():
         if isinstance(item, Mapping) and item:
             yield from _leaves(item)
@@ -39,33 +39,33 @@ def _leaves(value: Mapping[str, Any]) -> Iterator[str]:
 
 
 def setups(loads: Sequence[str], runs: Sequence[Values]) -> list[str]:
-    """Per group the words that tell it from the others, the load apart.
+    """A title of each group that distinguishes it from the others, without the load.
 
-    Named is every titled key in which groups differ; of the others as many as it takes to tell them apart; and where
-    a difference is only that something is not known, the run.
+    It contains every titled key in which groups differ, as many other keys as are needed to distinguish them, and the
+    run id if groups differ only by an unknown value.
     """
     names = [key.name for key in RUN_KEYS if key.forbids in FOR_MERGING and key.name not in _GROUPED_BY_LOAD]
     differing = [name for name in names if any(_differs(name, values, runs) for values in runs)]
     titled = {key.name for key in RUN_KEYS if key.titled}
     telling = [name for name in differing if name in titled]
     for name in differing:
-        if name not in telling and not _told_apart(loads, runs, telling):
+        if name not in telling and not _are_distinct(loads, runs, telling):
             telling.append(name)
     setups = _worded(telling, runs, stated=True)
     if len(set(zip(loads, setups, strict=True))) < len(runs):
         setups = _worded(telling, runs, stated=False)
-    seen = list(zip(loads, setups, strict=True))
+    labels = list(zip(loads, setups, strict=True))
     return [
         " · ".join(filter(None, (setup, f"run {unknown.run_id}")))
-        if unknown and seen.count((load, setup)) > 1
+        if unknown and labels.count((load, setup)) > 1
         else setup
-        for (load, setup), unknown in zip(seen, map(_first_unknown, runs), strict=True)
+        for (load, setup), unknown in zip(labels, map(_first_unknown, runs), strict=True)
     ]
 
 
 def _worded(telling: Sequence[str], runs: Sequence[Values], *, stated: bool) -> list[str]:
-    """Per group what differs.  ``stated``: of parameters and settings only what another states too: those of an
-    instrument and those of a board's own task are other ones, and no reader looks for them all in a name."""
+    """The differing values of each group as text.  ``stated``: only parameters and settings that another group states
+    too; an instrument and the task of a board have different ones, too many for a title."""
     return [
         " · ".join(
             filter(
@@ -91,9 +91,9 @@ def _differs(name: str, values: Values, runs: Sequence[Values]) -> bool:
     return any(other[name] != values[name] for other in _comparable(name, values, runs))
 
 
-def _told_apart(loads: Sequence[str], runs: Sequence[Values], telling: Sequence[str]) -> bool:
-    told = [repr((load, [values[name] for name in telling])) for load, values in zip(loads, runs, strict=True)]
-    return len(set(told)) == len(told)
+def _are_distinct(loads: Sequence[str], runs: Sequence[Values], telling: Sequence[str]) -> bool:
+    keys = [repr((load, [values[name] for name in telling])) for load, values in zip(loads, runs, strict=True)]
+    return len(set(keys)) == len(keys)
 
 
 def _first_unknown(values: Values) -> UnknownValue | None:
@@ -101,7 +101,7 @@ def _first_unknown(values: Values) -> UnknownValue | None:
 
 
 def _differing(name: str, values: Values, runs: Sequence[Values], stated: bool) -> Any:
-    """Of settings, of marks and of what has parts only those that differ."""
+    """The value of a key; of settings, marks and mappings only the parts that differ."""
     compared = _comparable(name, values, runs)
     value, others = values[name], [other[name] for other in compared]
     if name == "settings":
@@ -122,25 +122,25 @@ def _differing(name: str, values: Values, runs: Sequence[Values], stated: bool) 
 
 
 def _unlike(value: Any, others: Sequence[Any]) -> Any:
-    """Of what has parts itself only those in which another differs."""
-    held = [other for other in others if isinstance(other, dict)]
+    """A value; of a mapping only the parts in which another value differs."""
+    mappings = [other for other in others if isinstance(other, dict)]
     return (
         value
-        if not isinstance(value, dict) or len(held) < len(others)
+        if not isinstance(value, dict) or len(mappings) < len(others)
         else {
-            part: _unlike(item, [other.get(part) for other in held])
+            part: _unlike(item, [other.get(part) for other in mappings])
             for part, item in value.items()
-            if any(other.get(part) != item for other in held)
+            if any(other.get(part) != item for other in mappings)
         }
     )
 
 
 def _differing_settings(values: Values, compared: Sequence[Values], stated: bool) -> dict[str, None]:
-    """What a thread runs with follows from the parameters of its act, and what all runs of a configuration have from
-    that; both stand in the name where they differ."""
-    there = [other for other in compared if all(other[name] == values[name] for name in _BOOTED)]
-    alike = [other["settings"] for other in there if other["parameters"] == values["parameters"]]
-    every = [other["settings"] for other in there]
+    """Settings that differ from those of runs of the same configuration; settings of a thread only from those of runs
+    with the same parameters."""
+    same_boot = [other for other in compared if all(other[name] == values[name] for name in _BOOTED)]
+    alike = [other["settings"] for other in same_boot if other["parameters"] == values["parameters"]]
+    every = [other["settings"] for other in same_boot]
     return dict.fromkeys(
         f"{place.partition(' of ')[0]} {in_effect}"
         for place, in_effect in values["settings"].items()

@@ -55,13 +55,13 @@ def _rows(count: int, row_in: float) -> tuple[Drawing, NDArray[np.object_]]:
     return figure, rows
 
 
-def _named(axes: Axes, said: str) -> None:
-    axes.set_title(said, loc="right", fontsize=8, parse_math=False)
+def _named(axes: Axes, title: str) -> None:
+    axes.set_title(title, loc="right", fontsize=8, parse_math=False)
 
 
-def _titled(figure: Drawing, drawn: FigureTexts, what: str) -> None:
-    said = " · ".join(filter(None, (what, drawn.heading)))
-    figure.suptitle(said, x=0.01, ha="left", fontsize=10, fontweight="bold", parse_math=False)
+def _titled(figure: Drawing, texts: FigureTexts, title: str) -> None:
+    full_title = " · ".join(filter(None, (title, texts.heading)))
+    figure.suptitle(full_title, x=0.01, ha="left", fontsize=10, fontweight="bold", parse_math=False)
 
 
 def shares(values: Merged, edges_us: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -73,20 +73,20 @@ def shares(values: Merged, edges_us: NDArray[np.float64]) -> NDArray[np.float64]
     return np.asarray(100.0 * np.diff(np.interp(edges_us, ends_us, counts)) / values.n)
 
 
-def _bins_us(figures: Sequence[Figure], held: Sequence[Merged]) -> tuple[NDArray[np.float64], int]:
+def _bins_us(figures: Sequence[Figure], merged: Sequence[Merged]) -> tuple[NDArray[np.float64], int]:
     """Bin edges for all together, and how many samples lie beyond them."""
-    body_ns = [one.p95_ns for one in figures if one.p95_ns is not None]
-    end_us = 1.5 * max(body_ns, default=max(values.maximum_ns or 1000.0 for values in held)) / 1000.0
-    begin_us = -end_us if any(values.two_sided for values in held) else 0.0
-    beyond = sum(values.exceeded(end_us * 1000.0)[1] for values in held)
+    body_ns = [figure.p95_ns for figure in figures if figure.p95_ns is not None]
+    end_us = 1.5 * max(body_ns, default=max(values.maximum_ns or 1000.0 for values in merged)) / 1000.0
+    begin_us = -end_us if any(values.two_sided for values in merged) else 0.0
+    beyond = sum(values.exceeded(end_us * 1000.0)[1] for values in merged)
     return np.linspace(begin_us, end_us, _BINS + 1), beyond
 
 
-def histograms(texts: FigureTexts, figures: Sequence[Figure], held: Sequence[Merged]) -> Picture:
+def histograms(texts: FigureTexts, figures: Sequence[Figure], merged: Sequence[Merged]) -> Picture:
     """Figures 2 and 4: linear histograms on one axis, and the mark within which 95 % lie."""
-    edges_us, beyond = _bins_us(figures, held)
+    edges_us, beyond = _bins_us(figures, merged)
     drawing, rows = _rows(len(figures), _ROW_IN)
-    for axes, name, figure, values in zip(rows, names(figures), figures, held, strict=True):
+    for axes, name, figure, values in zip(rows, names(figures), figures, merged, strict=True):
         axes.stairs(shares(values, edges_us), edges_us, fill=True, color=plot.COLOURS[0])
         for side in (1, -1) if values.two_sided else (1,):
             if figure.p95_ns is not None:
@@ -101,7 +101,7 @@ def histograms(texts: FigureTexts, figures: Sequence[Figure], held: Sequence[Mer
         ("configuration", "implementation", "from_us", "to_us", "percent"),
         [
             (figure.configuration, figure.implementation, *band)
-            for figure, values in zip(figures, held, strict=True)
+            for figure, values in zip(figures, merged, strict=True)
             for band in zip(edges_us[:-1], edges_us[1:], shares(values, edges_us), strict=True)
         ],
     )
@@ -131,12 +131,12 @@ def _serial_line(axes: Axes) -> None:
     )
 
 
-def _bar(axes: Axes, at: float, share: str, value_ns: float, colour: str) -> None:
+def _bar(axes: Axes, row: float, share: str, value_ns: float, colour: str) -> None:
     """A bar with its label, which covers the serial line behind it."""
-    axes.barh(at, value_ns / 1000.0, height=0.38, color=colour)
+    axes.barh(row, value_ns / 1000.0, height=0.38, color=colour)
     axes.annotate(
         f"{share}: {words.latency(value_ns)}",
-        (value_ns / 1000.0, at),
+        (value_ns / 1000.0, row),
         xytext=(4, 0),
         va="center",
         textcoords="offset points",
@@ -161,8 +161,8 @@ def bars(texts: FigureTexts, figures: Sequence[Figure]) -> Picture:
     axes.set_xscale("log")
     axes.set_xlim(max(0.05, least_us / 3), greatest_us * 6)
     _serial_line(axes)
-    for at, _, share, value_ns, colour in rows:
-        _bar(axes, at, share, value_ns, colour)
+    for row, _, share, value_ns, colour in rows:
+        _bar(axes, row, share, value_ns, colour)
     axes.set_yticks(range(len(figures)), names(figures), parse_math=False)
     axes.invert_yaxis()
     plot.plain_log_axis(axes.xaxis)
@@ -187,10 +187,10 @@ def traces(values: Merged, edges_us: NDArray[np.float64]) -> NDArray[np.int64]:
     """Counts of traces after, at and before their edge, by column; no trace is left out."""
     _, highest_ns = values.edges_ns()
     place = np.clip(np.searchsorted(edges_us, highest_ns / 1000.0, side="right") - 1, 0, edges_us.size - 2)
-    at = np.zeros(edges_us.size - 1, dtype=np.int64)
-    np.add.at(at, place, values.histogram.count)
-    up_to = np.cumsum(at)
-    return np.stack([up_to, at, values.n - up_to + at])
+    at_edge = np.zeros(edges_us.size - 1, dtype=np.int64)
+    np.add.at(at_edge, place, values.histogram.count)
+    cumulative = np.cumsum(at_edge)
+    return np.stack([cumulative, at_edge, values.n - cumulative + at_edge])
 
 
 def _places_us(axes: Axes) -> NDArray[np.float64]:
@@ -200,14 +200,14 @@ def _places_us(axes: Axes) -> NDArray[np.float64]:
     return np.asarray(scale.inverted().transform(np.linspace(low, high, _TRACES + 1)))
 
 
-def overlay(texts: FigureTexts, figures: Sequence[Figure], held: Sequence[Merged]) -> Picture:
+def overlay(texts: FigureTexts, figures: Sequence[Figure], merged: Sequence[Merged]) -> Picture:
     """All edges over one another, as on an oscilloscope in overlay mode; single edges are visible."""
     drawing, rows = _rows(len(figures), _ROW_IN)
-    (plot.linear_axis if plot.fits_linear(held) else plot.log_axis)(rows[0], held)
+    (plot.linear_axis if plot.fits_linear(merged) else plot.log_axis)(rows[0], merged)
     edges_us = _places_us(rows[0])
-    norm = LogNorm(1, max(10, *(values.n for values in held)))
+    norm = LogNorm(1, max(10, *(values.n for values in merged)))
     data: list[tuple[object, ...]] = []
-    for axes, name, figure, values in zip(rows, names(figures), figures, held, strict=True):
+    for axes, name, figure, values in zip(rows, names(figures), figures, merged, strict=True):
         counts = traces(values, edges_us)
         axes.set_facecolor(plot.GROUND)
         mesh = axes.pcolormesh(

@@ -10,99 +10,117 @@ from typing import Any
 
 from fastenough.analysis import highest_frequency_hz, words
 from fastenough.reference import Figure
-from fastenough.report.context import RunGroup, SeriesKind, configuration_word
+from fastenough.report.context import RunGroup, SeriesKind, configuration_label
 from fastenough.report.document import Cell, Column, ReportTable
 
-Of = Callable[[Figure], Any]
+FigureValue = Callable[[Figure], Any]
 _ALWAYS = ("configuration", "implementation")
-_WHO: tuple[tuple[str, Of], ...] = (
-    ("board", lambda one: one.board),
-    ("configuration", lambda one: one.configuration),
-    ("implementation", lambda one: one.implementation),
-    ("measured", lambda one: one.variant),
-    ("load", lambda one: one.load),
+_IDENTITY_COLUMNS: tuple[tuple[str, FigureValue], ...] = (
+    ("board", lambda figure: figure.board),
+    ("configuration", lambda figure: figure.configuration),
+    ("implementation", lambda figure: figure.implementation),
+    ("measured", lambda figure: figure.variant),
+    ("load", lambda figure: figure.load),
 )
 _KERNELS = ("stock", "rt")
 _STRESS = {"none": "no stress"}
 
 
-def _who(figures: Sequence[Figure]) -> list[tuple[str, Of]]:
+def _identity_columns(figures: Sequence[Figure]) -> list[tuple[str, FigureValue]]:
     """The first columns: configuration and implementation, and others in which the figures differ."""
-    return [(title, of) for title, of in _WHO if title in _ALWAYS or len({of(one) for one in figures}) > 1]
+    return [
+        (title, value_of)
+        for title, value_of in _IDENTITY_COLUMNS
+        if title in _ALWAYS or len({value_of(figure) for figure in figures}) > 1
+    ]
 
 
 def names(figures: Sequence[Figure]) -> list[str]:
     """The name of each row in a figure: its first columns."""
-    who = _who(figures)
-    return [" ".join(of(one) for _, of in who) for one in figures]
+    identity = _identity_columns(figures)
+    return [" ".join(value_of(figure) for _, value_of in identity) for figure in figures]
 
 
-def rank(one: Figure) -> tuple[bool, int]:
+def rank(figure: Figure) -> tuple[bool, int]:
     """The order of the paper: user space before the kernel, the stock kernel before the others."""
-    kernel = _KERNELS.index(one.configuration) if one.configuration in _KERNELS else len(_KERNELS)
-    return one.implementation.endswith("kernel"), kernel
+    kernel = _KERNELS.index(figure.configuration) if figure.configuration in _KERNELS else len(_KERNELS)
+    return figure.implementation.endswith("kernel"), kernel
 
 
 def at_home(figures: Sequence[Figure]) -> list[Figure]:
     """Each kernel with its own implementation; Linux tasks on other kernels are in tables 8 and 9."""
-    own = {one.configuration for one in figures if not one.implementation.startswith("linux-")}
-    return [one for one in figures if one.configuration not in own or not one.implementation.startswith("linux-")]
+    kernels_with_own_tasks = {
+        figure.configuration for figure in figures if not figure.implementation.startswith("linux-")
+    }
+    return [
+        figure
+        for figure in figures
+        if figure.configuration not in kernels_with_own_tasks or not figure.implementation.startswith("linux-")
+    ]
 
 
 def across_kernels(figures: Sequence[Figure]) -> list[Figure]:
     """Those whose implementation was measured on several kernels: tables 8 and 9."""
     kernels: dict[str, set[str]] = {}
-    for one in figures:
-        kernels.setdefault(one.implementation, set()).add(one.configuration)
-    return [one for one in figures if len(kernels[one.implementation]) > 1]
+    for figure in figures:
+        kernels.setdefault(figure.implementation, set()).add(figure.configuration)
+    return [figure for figure in figures if len(kernels[figure.implementation]) > 1]
 
 
-def _maximum(one: Figure) -> Cell:
-    shown = words.microseconds(one.maximum_ns)
-    return Cell(one.maximum_ns, f"> {shown}" if one.beyond else shown)
+def _maximum(figure: Figure) -> Cell:
+    text = words.microseconds(figure.maximum_ns)
+    return Cell(figure.maximum_ns, f"> {text}" if figure.beyond else text)
 
 
 def percentile_table(name: str, caption: str, quantity: str, figures: Sequence[Figure], note: str) -> ReportTable:
     """Tables 4, 6, 8 and 9: n, median, 95 % and 100 %; of a jitter the median is signed, the others are magnitudes."""
-    who, us = _who(figures), words.microseconds
+    identity, us = _identity_columns(figures), words.microseconds
     columns = (
-        *(Column(title, numeric=False) for title, _ in who),
+        *(Column(title, numeric=False) for title, _ in identity),
         Column("samples"),
         Column("median [µs]", us),
         Column("95 % [µs]", us),
         Column("100 % [µs]", us),
     )
-    rows = [[*(of(one) for _, of in who), one.n, one.median_ns, one.p95_ns, _maximum(one)] for one in figures]
-    header = [*(title for title, _ in who), "samples", "median_ns", "p95_ns", "max_ns"]
+    rows = [
+        [*(value_of(figure) for _, value_of in identity), figure.n, figure.median_ns, figure.p95_ns, _maximum(figure)]
+        for figure in figures
+    ]
+    header = [*(title for title, _ in identity), "samples", "median_ns", "p95_ns", "max_ns"]
     return ReportTable(name, caption, columns, rows, over=quantity, csv=(header, _bare(rows)), note=note)
 
 
-_PRINTED: tuple[tuple[str, Of], ...] = (
-    ("95 % as printed [kHz]", lambda one: one.printed_95_khz),
-    ("100 % as printed [kHz]", lambda one: one.printed_100_khz),
+_PRINTED: tuple[tuple[str, FigureValue], ...] = (
+    ("95 % as printed [kHz]", lambda figure: figure.printed_95_khz),
+    ("100 % as printed [kHz]", lambda figure: figure.printed_100_khz),
 )
 
 
 def frequency_table(name: str, caption: str, over: str, figures: Sequence[Figure], note: str = "") -> ReportTable:
     """Tables 5 and 7: 1/(2 L) for 95 % and 100 %, and as its source printed it where there is one."""
-    who, khz = _who(figures), words.kilohertz
+    identity, khz = _identity_columns(figures), words.kilohertz
     printed = _PRINTED if any(figure.printed_95_khz is not None for figure in figures) else ()
     columns = (
-        *(Column(title, numeric=False) for title, _ in who),
+        *(Column(title, numeric=False) for title, _ in identity),
         Column("95 % frequency [kHz]", khz),
         Column("100 % frequency [kHz]", khz),
         *(Column(title) for title, _ in printed),
     )
     rows = [
         [
-            *(value_of(figure) for _, value_of in who),
+            *(value_of(figure) for _, value_of in identity),
             highest_frequency_hz(figure.p95_ns),
             None if figure.beyond else highest_frequency_hz(figure.maximum_ns),
             *(value_of(figure) for _, value_of in printed),
         ]
         for figure in figures
     ]
-    header = [*(title for title, _ in who), "frequency_95_hz", "frequency_100_hz", *(title for title, _ in printed)]
+    header = [
+        *(title for title, _ in identity),
+        "frequency_95_hz",
+        "frequency_100_hz",
+        *(title for title, _ in printed),
+    ]
     return ReportTable(name, caption, columns, rows, over=over, csv=(header, rows), note=note)
 
 
@@ -121,13 +139,15 @@ class Rounding:
 def _stress_rows(figures: Sequence[Figure | None], rounding: Rounding) -> list[list[Any]]:
     """Rows of minimum, average and maximum; None for a missing figure."""
     least = [
-        None if one is None or one.minimum_ns is None else Cell(one.minimum_ns, rounding.least(one.minimum_ns))
-        for one in figures
+        None
+        if figure is None or figure.minimum_ns is None
+        else Cell(figure.minimum_ns, rounding.least(figure.minimum_ns))
+        for figure in figures
     ]
     return [
         ["Min", *least],
-        ["Average", *(one and one.mean_ns for one in figures)],
-        ["Max", *(one and one.maximum_ns for one in figures)],
+        ["Average", *(figure and figure.mean_ns for figure in figures)],
+        ["Max", *(figure and figure.maximum_ns for figure in figures)],
     ]
 
 
@@ -175,7 +195,7 @@ def stress_table(
     name: str, caption: str, figures: Sequence[Figure], note: str = "", *, rounding: Rounding = Rounding()
 ) -> ReportTable:
     """One of tables A.2 to A.5: minimum, average and maximum of one setup under each load."""
-    columns = _stress_columns([one.load for one in figures], ("latency [µs]",), rounding.time)
+    columns = _stress_columns([figure.load for figure in figures], ("latency [µs]",), rounding.time)
     return ReportTable(name, caption, columns, _stress_rows(figures, rounding), over="by load", note=note)
 
 
@@ -187,9 +207,9 @@ def stress_beside(
     A setup with two loads of the same name is left out.
     """
     by_load = {
-        setup: {one.load: one for one in figures}
+        setup: {figure.load: figure for figure in figures}
         for setup, figures in setups.items()
-        if len({one.load for one in figures}) == len(figures)
+        if len({figure.load for figure in figures}) == len(figures)
     }
     if len(by_load) < 2:
         return []
@@ -216,7 +236,7 @@ def own_figure(group: RunGroup, kind: SeriesKind) -> Figure:
     return Figure(
         probe=head.probe,
         board=head.board or "",
-        configuration=configuration_word(group.recordings[0]),
+        configuration=configuration_label(group.recordings[0]),
         kernel="",
         implementation=head.implementation,
         variant=str(head.parameters.get("method") or kind.name),

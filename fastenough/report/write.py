@@ -83,7 +83,7 @@ def _page(parts: Sequence[PagePart], context: Context, overview: Overview) -> st
 class _Banner:
     """The verdict, or the end of the path of advice."""
 
-    word: str
+    label: str
     hue: str
     headline: str
     life_safety: str

@@ -135,7 +135,7 @@ def _straight_to_hardware(axes: Axes, begin: Annotation, end: Annotation, on_pat
     axes.annotate(_OFF_THE_MAP, (_MARGIN, y + 0.32), fontsize=9, ha="left", va="center", color="#000000", zorder=5)
 
 
-def _drawn(advice: Advice) -> Picture:
+def _chart(advice: Advice) -> Picture:
     walked, edges = _walked(advice), _edges(advice.chart)
     taken = set(itertools.pairwise(walked))
     places = _places([*advice.chart, _HARDWARE, _DELIVER])
@@ -188,9 +188,9 @@ def _table(advice: Advice) -> ReportTable:
 
 def _aside(advice: Advice) -> list[ReportTable]:
     rows = [
-        (name, str(standing.answer), " · ".join(standing.reasons) or "–")
-        for name, standing in advice.aside
-        if standing.answer is not Grade.NO_DATA
+        (name, str(rating.answer), " · ".join(rating.reasons) or "–")
+        for name, rating in advice.aside
+        if rating.answer is not Grade.NO_DATA
     ]
     columns = tuple(Column(title, numeric=False) for title in ("approach", "answer", "reason"))
     return [ReportTable("advice-aside", "Measured approaches that are not on the path", columns, rows)] if rows else []
@@ -206,5 +206,5 @@ def section(context: Context) -> Section | None:
         "Recommended approach",
         f"{advice.text}. {advice.side} (limit {words.exact_time(required.limit_ns)}, "
         f"{words.percent(required.confidence)} confidence). Maintenance cost: {advice.cost}.",
-        [_drawn(advice), _table(advice), *_aside(advice)],
+        [_chart(advice), _table(advice), *_aside(advice)],
     )

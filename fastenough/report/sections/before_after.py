@@ -60,13 +60,13 @@ def _began_ns(entry: SeriesEntry) -> int:
 
 def _changed(before: SeriesEntry, after: SeriesEntry) -> tuple[str, ...]:
     """The changes in words; empty if there are none, or if the two are not comparable."""
-    one, other = (run_values(entry.group.recordings[0]) for entry in (before, after))
-    names = {key.name for key in differing_keys(one, other)}
+    values_before, values_after = (run_values(entry.group.recordings[0]) for entry in (before, after))
+    names = {key.name for key in differing_keys(values_before, values_after)}
     if not names or not names <= TURNED:
         return ()
     return tuple(
         text
-        for text in all_differences(RUN_KEYS, one, other)
+        for text in all_differences(RUN_KEYS, values_before, values_after)
         if any(text.startswith(f"different {name}:") for name in names)
     )
 
@@ -86,10 +86,10 @@ def pairs(context: Context) -> Iterator[BeforeAfter]:
 def _picture(pair: BeforeAfter, number: int) -> Picture:
     """Both latency plots in one figure."""
     values = [entry.kind.all_cpus for entry in (pair.before, pair.after)]
-    lines = [HistogramLine(name, each) for name, each in zip(("before", "after"), values, strict=True)]
+    lines = [HistogramLine(name, side) for name, side in zip(("before", "after"), values, strict=True)]
     axis = plot.linear_axis if plot.fits_linear(values) else plot.log_axis
     figure = latency_figure(f"Before and after, load {pair.title}", lines, Scale.over(values, axis))
-    n = " and ".join(f"{each.n:,} in {words.measured_time(each.duration_ns)}" for each in values)
+    n = " and ".join(f"{side.n:,} in {words.measured_time(side.duration_ns)}" for side in values)
     return plot.picture(
         figure,
         f"before-after-{number}",

@@ -14,13 +14,16 @@ from fastenough.report.document import Column, ReportTable, Section
 from fastenough.report.source_tables import own_figure
 
 
-def _table(reference: Reference, probe: str, own: Sequence[Figure], instruments: str) -> ReportTable:
+def _table(reference: Reference, probe: str, own_figures: Sequence[Figure], instruments: str) -> ReportTable:
     published = reference.of(probe)
-    shown = columns_of(published)
-    columns = (Column("source", numeric=False), *(Column(one.title, one.written, one.numeric) for one in shown))
+    figure_columns = columns_of(published)
+    columns = (
+        Column("source", numeric=False),
+        *(Column(column.title, column.written, column.numeric) for column in figure_columns),
+    )
     rows: list[list[Any]] = [
-        [source, *(column.of(figure) for column in shown)]
-        for source, figures in (("yours", own), ("published", published))
+        [source, *(column.of(figure) for column in figure_columns)]
+        for source, figures in (("yours", own_figures), ("published", published))
         for figure in figures
     ]
     return ReportTable(

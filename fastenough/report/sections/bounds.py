@@ -47,7 +47,7 @@ def _table(name: str, caption: str, rows: list[list[Any]]) -> ReportTable:
     return ReportTable(name, caption, columns, rows)
 
 
-def _shown(context: Context) -> list[ReportTable]:
+def _evidence_tables(context: Context) -> list[ReportTable]:
     """What the samples of each CPU show about its requirement; empty without a requirement."""
     rows = [
         (
@@ -127,9 +127,9 @@ def _index(theta: float | None) -> str:
 def _by_run(group: RunGroup, kind: SeriesKind) -> list[list[Any]]:
     single = [RunGroup((recording,), group.setup) for recording in group.recordings]
     return [
-        _row(one, other, one.recordings[0].run_id, values)
-        for one in single
-        for other in one.kinds
+        _row(run, other, run.recordings[0].run_id, values)
+        for run in single
+        for other in run.kinds
         if other.name == kind.name
         for values in other.per_cpu
     ]
@@ -143,7 +143,7 @@ def rate_bounds(context: Context) -> Section | None:
     per_run = [row for group, kind in chosen if len(group.recordings) > 1 for row in _by_run(group, kind)]
     table = _table("bounds", "95 % confidence, CPU by CPU", rows)
     parts: list[ReportTable | Folded] = [
-        *_shown(context),
+        *_evidence_tables(context),
         table if len(rows) <= _MOST_OPEN else Folded("CPU by CPU", [table]),
     ]
     clusters = _clusters(chosen)

@@ -15,12 +15,12 @@ _MOST = 20
 
 
 def _culprit(event: Event) -> str:
-    said = culprit_text(event.culprit) if event.culprit else ""
-    return "; ".join(part for part in (event.text or "", said) if part) or "–"
+    cause = culprit_text(event.culprit) if event.culprit else ""
+    return "; ".join(part for part in (event.text or "", cause) if part) or "–"
 
 
 def _row(group: RunGroup, recording: Recording, event: Event) -> tuple[Any, ...]:
-    series = next((one for one in recording.series if one.id == event.series), None)
+    series = next((series for series in recording.series if series.id == event.series), None)
     value_ns = event.value * series.unit_ns if series is not None and event.value is not None else None
     after_s = (event.at.mono_ns - recording.head.begin.mono_ns) / 1e9
     cpu = series.cpu if event.cpu is None and series is not None else event.cpu

@@ -109,31 +109,31 @@ def _both_edges(group: RunGroup) -> tuple[SeriesKind, ...]:
     kinds = tuple(kind for kind in group.judged_kinds if kind.all_cpus.n)
     if len(kinds) < 2 or not group.recordings[0].head.instrument:
         return kinds[:1]
-    held = [kind.all_cpus for kind in kinds]
-    k = min(values.histogram.k for values in held)
+    merged = [kind.all_cpus for kind in kinds]
+    k = min(values.histogram.k for values in merged)
     together = replace(
-        held[0],
+        merged[0],
         name="latency",
-        histogram=Histogram.merged((values.histogram.folded(k) for values in held), k),
-        lost=sum(values.lost for values in held),
-        missed=sum(values.missed for values in held),
-        parts=tuple(part for values in held for part in values.parts),
+        histogram=Histogram.merged((values.histogram.folded(k) for values in merged), k),
+        lost=sum(values.lost for values in merged),
+        missed=sum(values.missed for values in merged),
+        parts=tuple(part for values in merged for part in values.parts),
     )
     return (replace(kinds[0], name="latency, both edges", all_cpus=together, per_cpu=(together,)),)
 
 
 def _measured(context: Context, probe: str) -> tuple[ExperimentTexts | None, list[ExperimentCase]]:
     """All results of an instrument; without one, results of several implementations or kernels."""
-    held = [
+    measured = [
         (group, kind)
         for group in context.groups
         if group.recordings[0].head.probe == probe
         for kind in _both_edges(group)
     ]
-    outside = [(group, kind) for group, kind in held if group.recordings[0].head.instrument]
+    outside = [(group, kind) for group, kind in measured if group.recordings[0].head.instrument]
     cases = [
         ExperimentCase(group, kind, figure)
-        for (group, kind), figure in zip(outside or held, _named_figures(outside or held), strict=True)
+        for (group, kind), figure in zip(outside or measured, _named_figures(outside or measured), strict=True)
     ]
     if outside:
         return _OUTSIDE.get(probe), cases
@@ -141,16 +141,16 @@ def _measured(context: Context, probe: str) -> tuple[ExperimentTexts | None, lis
     return (_BY_ITSELF[probe] if len(ways) > 1 else None), cases
 
 
-def _named_figures(held: Sequence[tuple[RunGroup, SeriesKind]]) -> list[Figure]:
+def _named_figures(measured: Sequence[tuple[RunGroup, SeriesKind]]) -> list[Figure]:
     """The figures of the rows.  Rows with the same name get the difference in their variant."""
-    figures = [own_figure(group, kind) for group, kind in held]
+    figures = [own_figure(group, kind) for group, kind in measured]
     named = names(figures)
     times = Counter(named)
     return [
         replace(figure, variant=f"{figure.variant}, {group.setup or group.recordings[0].run_id}")
         if times[name] > 1
         else figure
-        for figure, name, (group, _) in zip(figures, named, held, strict=True)
+        for figure, name, (group, _) in zip(figures, named, measured, strict=True)
     ]
 
 
@@ -202,7 +202,7 @@ def _tables(
 
 
 def _pictures(task: ExperimentTexts, cases: Sequence[ExperimentCase], load: str = "") -> list[Picture]:
-    figures, held = [case.figure for case in cases], [case.kind.all_cpus for case in cases]
+    figures, merged = [case.figure for case in cases], [case.kind.all_cpus for case in cases]
     texts = FigureTexts(
         "-".join(filter(None, (task.probe, load))),
         task.quantity,
@@ -210,10 +210,10 @@ def _pictures(task: ExperimentTexts, cases: Sequence[ExperimentCase], load: str 
         f"load {load}" if load else "",
         _conditions(cases),
     )
-    return [histograms(texts, figures, held), bars(texts, figures), overlay(texts, figures, held)]
+    return [histograms(texts, figures, merged), bars(texts, figures), overlay(texts, figures, merged)]
 
 
-def _drawn(task: ExperimentTexts, cases: Sequence[ExperimentCase]) -> list[Part]:
+def _source_figures(task: ExperimentTexts, cases: Sequence[ExperimentCase]) -> list[Part]:
     """The figures of each load; those of the first unfolded."""
     loads = list(dict.fromkeys(case.figure.load for case in cases))
     if len(loads) == 1:
@@ -232,12 +232,12 @@ def _published(task: ExperimentTexts) -> Folded:
         f"Brown and Martin, {task.published}: BeagleBoard C4 at 720 MHz, kernels 2.6.33, heavy load, two hours "
         "each, external instrument."
     )
-    drawn = FigureTexts(f"{task.probe}-published", task.quantity, task.levels, "", how)
+    texts = FigureTexts(f"{task.probe}-published", task.quantity, task.levels, "", how)
     return Folded(
         "Published figures of Brown and Martin",
         [
             *_tables(task, f"{task.probe}-published", figures, how, "Published: "),
-            bars(drawn, sorted(at_home(figures), key=rank)),
+            bars(texts, sorted(at_home(figures), key=rank)),
         ],
     )
 
@@ -251,7 +251,7 @@ def _section(context: Context, probe: str) -> Section | None:
     home = at_home(figures)
     parts: list[Part] = [
         *_tables(task, probe, figures, _conditions(cases)),
-        *_drawn(task, [case for case in cases if case.figure in home]),
+        *_source_figures(task, [case for case in cases if case.figure in home]),
     ]
     return Section(
         f"experiment-{probe}", task.title, task.lead, [*parts, *([_published(task)] if task.published else [])]

@@ -25,7 +25,7 @@ _MOST = 6
 
 def _broken(context: Context, group: RunGroup) -> bool:
     runs = {recording.run_id for recording in group.recordings}
-    return any(runs & set(one.run_ids) and one.verdict is Verdict.BROKEN for one in context.assessment.judgments)
+    return any(runs & set(item.run_ids) and item.verdict is Verdict.BROKEN for item in context.assessment.judgments)
 
 
 def _level(level: ReturnLevel | None) -> Cell:
@@ -148,10 +148,11 @@ def _table(rows: Sequence[_Accepted]) -> ReportTable:
 
 def _changes(title: str, maxima: Maxima) -> list[str]:
     return [
-        f"{title}: the median of the maxima changed from {words.latency(one.before_ns)} to "
-        f"{words.latency(one.later_ns)} after {words.duration(one.after_ns)} (± {words.duration(one.within_ns)}, "
-        f"{datetime.fromtimestamp(one.wall_ns / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC)"
-        for one in change_points(maxima)
+        f"{title}: the median of the maxima changed from {words.latency(change.before_ns)} to "
+        f"{words.latency(change.later_ns)} after {words.duration(change.after_ns)} "
+        f"(± {words.duration(change.within_ns)}, "
+        f"{datetime.fromtimestamp(change.wall_ns / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC)"
+        for change in change_points(maxima)
     ]
 
 

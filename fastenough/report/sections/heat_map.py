@@ -65,9 +65,9 @@ def _column(courses: list[Course], intervals: tuple[int, int], times_s: tuple[fl
         entries = course.within(*intervals)
         index, count = course.buckets(entries)
         if index.size:
-            taken = course.count[entries] > 0
-            low = np.maximum(bucket_lowest(index, course.k), course.minimum[entries][taken].min())
-            high = np.minimum(bucket_highest(index, course.k), course.maximum[entries][taken].max())
+            filled = course.count[entries] > 0
+            low = np.maximum(bucket_lowest(index, course.k), course.minimum[entries][filled].min())
+            high = np.minimum(bucket_highest(index, course.k), course.maximum[entries][filled].max())
             off = np.maximum(np.abs(low), np.abs(high)) if values.two_sided else high
             late.append(off * np.float64(values.unit_ns / 1000.0))
             counts.append(count)
@@ -159,11 +159,14 @@ def heat_figure(heat: _Map, beside: list[_Map]) -> Figure:
     return figure
 
 
-def _picture(drawn: _Map, maps: list[_Map], name: str) -> Picture:
-    kind, group = drawn.entry.kind, drawn.entry.group
-    figure = heat_figure(drawn, [other for other in maps if other.neighbours == drawn.neighbours])
+def _picture(heat_map: _Map, maps: list[_Map], name: str) -> Picture:
+    kind, group = heat_map.entry.kind, heat_map.entry.group
+    figure = heat_figure(heat_map, [other for other in maps if other.neighbours == heat_map.neighbours])
     return plot.picture(
-        figure, name, f"{kind.name}, all CPUs: {group.label(kind.all_cpus)}.{_note(kind, drawn.joins)}", drawn.data
+        figure,
+        name,
+        f"{kind.name}, all CPUs: {group.label(kind.all_cpus)}.{_note(kind, heat_map.joins)}",
+        heat_map.data,
     )
 
 
@@ -183,7 +186,7 @@ def section(context: Context) -> Section | None:
         return None
     maps = [_Map.of(context, entry) for entry in chosen[:MOST_MAPS]]
     parts: list[Picture | Text] = [
-        _picture(drawn, maps, f"heat-{number}") for number, drawn in enumerate(maps, start=1)
+        _picture(heat_map, maps, f"heat-{number}") for number, heat_map in enumerate(maps, start=1)
     ]
     if len(chosen) > MOST_MAPS:
         parts.append(Text(f"{len(chosen) - MOST_MAPS} more are not drawn; the tables have all."))

@@ -117,7 +117,7 @@ def _beside_traffic(group: RunGroup) -> Picture:
         figure,
         f"jitter-{parameters['task']}",
         f"{title}, missed periods charged; traffic ends at "
-        f"{break_s:g} s. n = {sum(one.n for one in values):,}, {group.title}, {group.instrument}.",
+        f"{break_s:g} s. n = {sum(merged.n for merged in values):,}, {group.title}, {group.instrument}.",
         (_HEADER, rows),
         wide=True,
     )

@@ -23,8 +23,8 @@ def _label(recording: Recording) -> str:
 
 
 def _fact(recording: Recording, name: str) -> Mapping[str, Any]:
-    found: Any = (recording.head.profile or {}).get(name)
-    return found if isinstance(found, dict) else {}
+    value: Any = (recording.head.profile or {}).get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def _patches(recording: Recording) -> str:
@@ -55,8 +55,8 @@ def _fact_text(recording: Recording, name: str) -> str:
 
 
 def _row(name: str, kernels: Sequence[Recording]) -> list[str]:
-    of = {"real-time core": _patches, "timer frequency [Hz]": _hz}.get(name)
-    return [name, *(of(one) if of else _fact_text(one, name) for one in kernels)]
+    text_of = {"real-time core": _patches, "timer frequency [Hz]": _hz}.get(name)
+    return [name, *(text_of(recording) if text_of else _fact_text(recording, name) for recording in kernels)]
 
 
 _ROWS = (

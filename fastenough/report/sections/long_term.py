@@ -50,13 +50,13 @@ def _dates(wall_ns: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.int64]]) 
     return np.asarray(wall_ns, dtype=np.float64) / 1e9 / 86400.0
 
 
-def _columns(found: FiveMinutes, begin_wall_ns: int, end_wall_ns: int) -> tuple[FloatArray, FloatArray]:
+def _columns(maxima: FiveMinutes, begin_wall_ns: int, end_wall_ns: int) -> tuple[FloatArray, FloatArray]:
     """Edges (days) and heights (µs): the maximum of each column, NaN without data."""
     together = -(-(end_wall_ns - begin_wall_ns) // (FIVE_MINUTES_NS * _MOST_COLUMNS)) * FIVE_MINUTES_NS
-    within = (found.begin_wall_ns >= begin_wall_ns) & (found.begin_wall_ns < end_wall_ns)
-    place = (found.begin_wall_ns[within] - begin_wall_ns) // together
+    within = (maxima.begin_wall_ns >= begin_wall_ns) & (maxima.begin_wall_ns < end_wall_ns)
+    place = (maxima.begin_wall_ns[within] - begin_wall_ns) // together
     heights = np.full(-(-(end_wall_ns - begin_wall_ns) // together), -np.inf)
-    np.maximum.at(heights, place, found.maximum_ns[within] / 1000.0)
+    np.maximum.at(heights, place, maxima.maximum_ns[within] / 1000.0)
     heights[np.isinf(heights)] = np.nan
     return _dates(begin_wall_ns + together * np.arange(heights.size + 1)), heights
 
@@ -97,7 +97,7 @@ def _date_axis(axes: Axes) -> None:
     axes.set_xlabel("time (UTC)")
 
 
-def _drawn(found: FiveMinutes) -> str:
+def _interval_note(found: FiveMinutes) -> str:
     """A note on intervals that are longer than five minutes."""
     if found.longest_ns < 2 * FIVE_MINUTES_NS:
         return ""
@@ -127,7 +127,7 @@ def _maxima(entry: SeriesEntry, maxima: FiveMinutes, number: int) -> Iterator[Pi
             f"maxima-{number}-{place + 1}",
             f"Maxima of {int(within.sum()):,} five-minute intervals up to "
             f"{words.minute(end_wall_ns)}, {entry.kind.name}: "
-            f"{entry.group.label(entry.kind.all_cpus)}. {_drawn(maxima)}Gaps: not measured.",
+            f"{entry.group.label(entry.kind.all_cpus)}. {_interval_note(maxima)}Gaps: not measured.",
             data,
             wide=True,
         )
@@ -185,12 +185,12 @@ def _ridge_figure(entry: SeriesEntry, ridges: Sequence[Stretch], scale: str) -> 
 def _ridges(entry: SeriesEntry, maxima: FiveMinutes, number: int) -> Iterator[Picture | Folded]:
     """On a linear axis; folded, on a logarithmic one."""
     length_ns = stretch_for(maxima.span_ns, MOST_STRETCHES - 1)  # the first and the last may be parts of one
-    held = stretches(entry.kind.all_cpus.parts, length_ns)[-MOST_STRETCHES:]
-    if len(held) < LEAST_STRETCHES:
+    newest = stretches(entry.kind.all_cpus.parts, length_ns)[-MOST_STRETCHES:]
+    if len(newest) < LEAST_STRETCHES:
         return
     rows = [
         [words.minute(stretch.begin_wall_ns), int(low_ns), int(high_ns), int(count)]
-        for stretch in held
+        for stretch in newest
         for low_ns, high_ns, count in zip(
             bucket_lowest(stretch.index, INTERVAL_K),
             bucket_highest(stretch.index, INTERVAL_K),
@@ -198,17 +198,17 @@ def _ridges(entry: SeriesEntry, maxima: FiveMinutes, number: int) -> Iterator[Pi
             strict=True,
         )
     ]
-    n = sum(stretch.n for stretch in held)
+    n = sum(stretch.n for stretch in newest)
     caption = (
-        f"{len(held)} stretches of {words.duration(length_ns)}, {entry.kind.name}, n = {n:,}, "
+        f"{len(newest)} stretches of {words.duration(length_ns)}, {entry.kind.name}, n = {n:,}, "
         f"{entry.group.title}, {entry.group.instrument}. Heights are logarithmic: the distance between "
         "two plots is a factor of ten."
     )
     data: Data = (["begin_utc", "from_ns", "to_ns", "values"], rows)
-    yield plot.picture(_ridge_figure(entry, held, "linear"), f"ridge-{number}", caption, data, wide=True)
+    yield plot.picture(_ridge_figure(entry, newest, "linear"), f"ridge-{number}", caption, data, wide=True)
     yield Folded(
         "Logarithmic axis",
-        [plot.picture(_ridge_figure(entry, held, "log"), f"ridge-{number}-logarithmic", caption, data, wide=True)],
+        [plot.picture(_ridge_figure(entry, newest, "log"), f"ridge-{number}-logarithmic", caption, data, wide=True)],
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from fastenough.analysis import load_name, words
 from fastenough.analysis.checks import RUN_CHECKS, check_title
 from fastenough.analysis.edge_agreement import agreement
-from fastenough.report.context import Context, configuration_word
+from fastenough.report.context import Context, configuration_label
 from fastenough.report.document import Column, Folded, ReportTable, Section, Text
 
 _NOTES = (
@@ -59,10 +59,10 @@ def _costs(context: Context) -> list[str]:
 
 def _range(values: Sequence[float | None]) -> str:
     """In ns, rounded up."""
-    known = sorted({math.ceil(10 * value) / 10 for value in values if value is not None})
-    if not known:
+    values = sorted({math.ceil(10 * value) / 10 for value in values if value is not None})
+    if not values:
         return "unknown"
-    return f"{known[0]:g} ns" if len(known) == 1 else f"{known[0]:g} to {known[-1]:g} ns"
+    return f"{values[0]:g} ns" if len(values) == 1 else f"{values[0]:g} to {values[-1]:g} ns"
 
 
 def definitions(context: Context) -> Section | None:
@@ -78,7 +78,7 @@ def _passed(context: Context) -> Folded | None:
     """The checks that all runs passed."""
     measured = [recording for group in context.groups for recording in group.recordings]
     passed = [
-        check_title(check) for check in RUN_CHECKS if not any(finding for one in measured for finding in check(one))
+        check_title(check) for check in RUN_CHECKS if not any(finding for run in measured for finding in check(run))
     ]
     if not measured or not passed:
         return None
@@ -115,7 +115,7 @@ def edge_agreement(context: Context) -> Section | None:
     )
     rows = [
         (
-            configuration_word(recording),
+            configuration_label(recording),
             recording.head.implementation,
             recording.head.probe,
             load_name(recording) or "not stated",

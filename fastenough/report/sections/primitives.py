@@ -41,7 +41,7 @@ def _published(probe: str, kind: SeriesKind) -> tuple[float | None, ...]:
     if labels.get("placement") in _ON_ANOTHER_CPU or labels.get("inheritance") == "no":
         return (None, None, None)
     return next(
-        ((one.minimum_ns, one.mean_ns, one.maximum_ns) for one in find_reference("rtlinux").of(probe)),
+        ((figure.minimum_ns, figure.mean_ns, figure.maximum_ns) for figure in find_reference("rtlinux").of(probe)),
         (None, None, None),
     )
 
@@ -49,12 +49,12 @@ def _published(probe: str, kind: SeriesKind) -> tuple[float | None, ...]:
 def _measured(group: RunGroup, kind: SeriesKind) -> str:
     """The series name with its labels and relevant parameters."""
     head = group.recordings[0].head.parameters
-    said = [f"{name} {value}" for name, value in kind.series.labels.items()]
+    labels = [f"{name} {value}" for name, value in kind.series.labels.items()]
     if "channel" in head:
-        said.append(head["channel"])
+        labels.append(head["channel"])
     if "medium_ns" in head:
-        said.append(f"medium {words.duration(head['medium_ns'])}")
-    return ", ".join([kind.series.name, *said])
+        labels.append(f"medium {words.duration(head['medium_ns'])}")
+    return ", ".join([kind.series.name, *labels])
 
 
 def _row(group: RunGroup, kind: SeriesKind) -> list[Any]:
@@ -106,9 +106,9 @@ def _table(members: list[tuple[RunGroup, SeriesKind]]) -> ReportTable:
 
 
 def _cost(members: list[tuple[RunGroup, SeriesKind]]) -> str:
-    costs = [group.recordings[0].head.cost_ns.get("clock_read_ns") for group, _ in members]
-    known = sorted(cost for cost in costs if cost is not None)
-    return f" Reading the clock costs {known[len(known) // 2]:.0f} ns here; each time includes it." if known else ""
+    readings = [group.recordings[0].head.cost_ns.get("clock_read_ns") for group, _ in members]
+    costs = sorted(cost for cost in readings if cost is not None)
+    return f" Reading the clock costs {costs[len(costs) // 2]:.0f} ns here; each time includes it." if costs else ""
 
 
 def _events(members: list[tuple[RunGroup, SeriesKind]]) -> ReportTable:

@@ -34,30 +34,30 @@ def _worst_cpu(kind: SeriesKind) -> int | None:
 
 def kinds_of(group: RunGroup, names: tuple[str, ...]) -> list[SeriesKind]:
     """The kinds with these names that have values, in this order."""
-    there = [kind for kind in group.kinds if kind.series.name in names and kind.all_cpus.n]
-    return sorted(there, key=lambda kind: names.index(kind.series.name))
+    present = [kind for kind in group.kinds if kind.series.name in names and kind.all_cpus.n]
+    return sorted(present, key=lambda kind: names.index(kind.series.name))
 
 
 def station_kinds(group: RunGroup, *, noise: bool = False) -> list[SeriesKind]:
     """The kinds of all stations with values, or those of noise, in the order of a wake-up."""
-    there = [
+    present = [
         kind
         for kind in group.kinds
         if is_station(kind.series) and is_noise(kind.series.name) == noise and kind.all_cpus.n
     ]
-    return sorted(there, key=lambda kind: station_place(kind.series.name))
+    return sorted(present, key=lambda kind: station_place(kind.series.name))
 
 
 def tail_sentence(group: RunGroup, tail: StationTail | None) -> str:
     """One sentence: the station that causes the tail of a load."""
     if tail is not None:
-        who, times = tail.blamed_tasks[0]
+        cause, times = tail.causes[0]
         n = len(tail.worst)
         of_them = f"of the {n} worst recorded wake-ups" if n > 1 else "of 1 recorded wake-up"
         return (
             f"{group.title}: the tail comes from {named(tail.station)} ({STATIONS[tail.station]}). It is the longest "
             f"station in {tail.longest_in} {of_them} and takes {words.percent(float(f'{tail.share:.2g}'))} of their "
-            f"time. Most frequent cause: {who}, in {times} of {n}."
+            f"time. Most frequent cause: {cause}, in {times} of {n}."
         )
     kinds = kinds_of(group, tuple(STATIONS))
     if not kinds:
@@ -114,7 +114,7 @@ def summary(context: Context) -> ReportTable | None:
                 measures.quantile(0.999).value_ns,
                 measures.maximum_ns,
                 "–" if tail is None else named(tail.station),
-                "–" if tail is None else tail.blamed_tasks[0][0],
+                "–" if tail is None else tail.causes[0][0],
             )
         )
     if not rows:
@@ -158,7 +158,7 @@ def _noise(groups: tuple[RunGroup, ...]) -> ReportTable | None:
     columns = (
         Column("load", numeric=False),
         Column("taken by", numeric=False),
-        Column("times per second per CPU", lambda each: f"{each:,.3g}"),
+        Column("times per second per CPU", lambda rate: f"{rate:,.3g}"),
         Column("share of CPU time", _share),
         Column("longest [µs]", words.microseconds),
         Column("on CPU", lambda cpu: "–" if cpu is None else str(cpu)),
@@ -221,7 +221,7 @@ def _draw(group: RunGroup, worst: list[Wakeup]) -> Figure:
 
 def _data(worst: list[Wakeup]) -> Data:
     """One row per wake-up."""
-    header = ["run", "after_s", "cpu", "delay_ns", *(f"{name} [ns]" for name in STATIONS), "blamed_tasks", "said"]
+    header = ["run", "after_s", "cpu", "delay_ns", *(f"{name} [ns]" for name in STATIONS), "blamed", "said"]
     return header, [
         [
             wakeup.run_id,
@@ -264,7 +264,7 @@ def kernel_stages(context: Context) -> Section | None:
     ]
     noise, table = _noise(groups), _table(groups)
     parts: list[Text | Picture | ReportTable] = [Text("Source of the tail", sentences), *pictures]
-    parts += [each for each in (table if table.rows else None, noise) if each is not None]
+    parts += [part for part in (table if table.rows else None, noise) if part is not None]
     return Section(
         "stations",
         "Latency by kernel stage",
@@ -404,7 +404,7 @@ def causes(context: Context) -> Section | None:
     if not context.watched:
         return None
     rows = [
-        _cause_row(group, found) for group in context.watched for found in blamed_tasks(worst_wakeups(group.recordings))
+        _cause_row(group, task) for group in context.watched for task in blamed_tasks(worst_wakeups(group.recordings))
     ]
     lost = _losses(context.watched)
     parts: list[ReportTable | Text] = []
@@ -418,14 +418,14 @@ def causes(context: Context) -> Section | None:
             Column("delayed task", numeric=False),
             Column("worst case", numeric=False),
         )
-        rest = f" {len(rows) - _MOST_CAUSES} more are not shown." if len(rows) > _MOST_CAUSES else ""
+        remainder = f" {len(rows) - _MOST_CAUSES} more are not shown." if len(rows) > _MOST_CAUSES else ""
         parts.append(
             ReportTable(
                 "culprits",
                 "Causes of the individually recorded wake-ups",
                 columns,
                 rows[:_MOST_CAUSES],
-                note=f"{_CAUSE_RULE}{rest}",
+                note=f"{_CAUSE_RULE}{remainder}",
             )
         )
     else:

@@ -27,8 +27,8 @@ _WHOLE = Rounding(_whole_us, _whole_us)
 
 def _enea() -> Folded:
     kernels: dict[str, list[Figure]] = {}
-    for one in find_reference("p2041").figures:
-        kernels.setdefault(f"{one.place}: {one.configuration}", []).append(one)
+    for figure in find_reference("p2041").figures:
+        kernels.setdefault(f"{figure.place}: {figure.configuration}", []).append(figure)
     how = (
         "on a P2041 (four PowerPC cores): cyclictest, 100,000 cycles, priority 99, one stress instance per core; "
         "measured by the board itself"

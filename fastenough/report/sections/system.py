@@ -43,15 +43,15 @@ def activity(context: Context) -> Section | None:
         (load_name(recording), recording.run_id, *(counter_total(recording, counter) for counter in COUNTERS))
         for recording in measured
     ]
-    values = {counter: {row[at] for row in rows} for at, counter in enumerate(COUNTERS, _NAMED)}
-    counted = [at for at, counter in enumerate(COUNTERS, _NAMED) if values[counter] not in ({0}, {None})]
+    values = {counter: {row[column] for row in rows} for column, counter in enumerate(COUNTERS, _NAMED)}
+    counted = [column for column, counter in enumerate(COUNTERS, _NAMED) if values[counter] not in ({0}, {None})]
     columns = (Column("load", numeric=False), Column("run", numeric=False), *(_show(counter) for counter in COUNTERS))
     places = [*range(_NAMED), *counted]
     table = ReportTable(
         "machine",
         "Counted during each run; unknown: not available on this system",
-        [columns[at] for at in places],
-        [[row[at] for at in places] for row in rows],
+        [columns[column] for column in places],
+        [[row[column] for column in places] for row in rows],
         csv=([column.title for column in columns], rows),
     )
     meanings = "; ".join(

@@ -82,9 +82,9 @@ def _bytes(text: str) -> int:
 def _published(channel: str, transfer: str) -> dict[int, str]:
     """MB/s by size as printed, including kernel panics."""
     return {
-        _bytes(one.size): one.said or f"{one.speed_mb_s:g}"
-        for one in find_reference("rtlinux").figures
-        if (one.variant, one.transfer) == (channel, transfer)
+        _bytes(figure.size): figure.said or f"{figure.speed_mb_s:g}"
+        for figure in find_reference("rtlinux").figures
+        if (figure.variant, figure.transfer) == (channel, transfer)
     }
 
 
@@ -159,8 +159,10 @@ def _refused(context: Context, view: _View) -> list[tuple[str, int, str | None, 
 
 
 def _draw_published(axes: Axes, view: _View) -> None:
-    known = {size: float(speed) for size, speed in _published(*view.published).items() if speed[0].isdigit()}
-    axes.plot(list(known), list(known.values()), "x--", color="#777777", linewidth=1, label=f"published: {_SOURCE}")
+    with_speed = {size: float(speed) for size, speed in _published(*view.published).items() if speed[0].isdigit()}
+    axes.plot(
+        list(with_speed), list(with_speed.values()), "x--", color="#777777", linewidth=1, label=f"published: {_SOURCE}"
+    )
 
 
 def _picture(context: Context, view: _View, points: Sequence[_Point]) -> Picture:

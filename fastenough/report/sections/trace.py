@@ -69,7 +69,7 @@ class TracedDelay:
     def begin_ns(self) -> int:
         """Start of the figure: twice the delay, at least 1 ms before, fewer if there are too many slices."""
         begin_ns = self.due_ns - max(self.delay_ns, _LEAST_NS)
-        begins = [one.begin_ns for one in self.trace.within(begin_ns, self.read_ns)]
+        begins = [part.begin_ns for part in self.trace.within(begin_ns, self.read_ns)]
         return begin_ns if len(begins) <= _MOST_SLICES else begins[-_MOST_SLICES]
 
 
@@ -79,7 +79,7 @@ def _case(recording: Recording) -> TracedDelay | None:
     if recording.trace is None or not events:
         return None
     event = min(events, key=lambda event: event.at.mono_ns)
-    series = next(one for one in recording.series if one.id == event.series)
+    series = next(series for series in recording.series if series.id == event.series)
     trace = read_trace(recording.trace(), event.at.mono_ns)
     cpu = series.cpu if event.cpu is None else event.cpu
     delay_ns = round((event.value or 0) * series.unit_ns)

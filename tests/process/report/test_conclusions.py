@@ -37,7 +37,7 @@ def _said(section: Section) -> Sequence[object]:
                 part.over,
                 part.note,
                 [(one.title, one.numeric) for one in part.columns],
-                [[(cell.shown, cell.below) for cell in part.cells(row)] for row in part.rows],
+                [[(cell.text, cell.below) for cell in part.cells(row)] for row in part.rows],
                 json.loads(json.dumps(part.csv_rows(), default=str)),
             )
             if isinstance(part, ReportTable)

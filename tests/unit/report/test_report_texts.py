@@ -152,7 +152,7 @@ def test_a_run_that_never_was_lasted_no_time_that_could_be_stated(tmp_path: Path
     assert section is not None
     (table,) = [leaf for leaf in section.leaves() if isinstance(leaf, ReportTable)]
     place = [column.title for column in table.columns].index("duration")
-    assert [table.cells(row)[place].shown for row in table.rows] == ["–", "6 s"]
+    assert [table.cells(row)[place].text for row in table.rows] == ["–", "6 s"]
 
 
 def test_a_quantile_without_an_interval_says_why(tmp_path: Path) -> None:
