@@ -40,6 +40,7 @@ NEEDS = (
     ),
     (r"^show --follow", "a run that is under way: test_cli_follow.py has one"),
     (r"trace\.dat|SAMPLES", "a file of the kernel's or the probe's: test_bound_*.py, test_samples_parquet.py"),
+    (r"^bisect ", "the repository of a kernel: test_bisect.py has one, with stand-ins for builds and guests"),
     (r"^completion fish >|^gauge flash", "a place outside the folder"),
 )
 """What a documented command needs that is not here, by a pattern of its words."""
