@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,20 +25,23 @@ _LOCAL_VARIABLES = {
     "GIT_PREFIX",
 }
 """Variables that name a repository, as in the environment of hooks."""
+_OWN_CONFIGURATION = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
+"""Environment of checkouts: a user's hooks, filters and ends of lines would change what is built."""
 
 
 @dataclass(frozen=True)
 class GitRepository:
-    """``objects``: absolute path of its folder of objects.  Commits are full ids."""
+    """``objects``: absolute path of its folder of objects, ``object_format``: their hash.  Commits are full ids."""
 
     path: Path
     objects: Path
+    object_format: str
 
     def resolve(self, revision: str) -> str:
         """The commit of a revision; raises BadInput if there is none."""
         arguments = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         found = _git(self.path, *arguments)
-        if found.returncode:
+        if found.returncode or found.stdout.startswith("^"):
             raise BadInput(f"{self.path}: no commit {revision!r}; see: git log --oneline")
         return found.stdout.strip()
 
@@ -66,14 +69,15 @@ class GitRepository:
         Files that have the same content in the commit checked out before are not written, so that they are not
         compiled again.
         """
-        if not (folder / ".git" / "HEAD").is_file():
-            folder.mkdir(parents=True, exist_ok=True)
-            _require(_git(folder, "init", "--quiet"))
-        (folder / ".git" / "objects" / "info" / "alternates").write_text(f"{self.objects}\n")
-        (folder / ".git" / "index.lock").unlink(missing_ok=True)  # left by a checkout that was killed
-        without_hooks = ("-c", "core.hooksPath=/dev/null", "-c", "advice.detachedHead=false")
-        _require(_git(folder, *without_hooks, "checkout", "--quiet", "--force", "--detach", commit))
-        _require(_git(folder, "clean", "--quiet", "-ffdx"))
+        for lock in (folder / ".git").glob("*.lock"):  # left by a git that was killed
+            lock.unlink()
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder, "init", "--quiet", "--template=", f"--object-format={self.object_format}")
+        alternates = folder / ".git" / "objects" / "info" / "alternates"
+        alternates.parent.mkdir(exist_ok=True)
+        alternates.write_text(f"{self.objects}\n")
+        _write(folder, "checkout", "--quiet", "--force", "--detach", commit)
+        _write(folder, "clean", "--quiet", "-ffdx")
 
     def _read(self, *arguments: str) -> str:
         return _require(_git(self.path, *arguments))
@@ -88,14 +92,28 @@ def open_repository(path: Path) -> GitRepository:
         raise NotApplicable("git is missing; run: apt-get install git")
     if not path.is_dir():
         raise BadInput(f"{path}: no such directory; name a git repository")
-    found = _git(path, "rev-parse", "--git-path", "objects")
+    found = _git(path, "rev-parse", "--show-object-format", "--git-path", "objects")
     if found.returncode:
-        raise BadInput(f"{path} is not a git repository: {_reason(found)}")
-    return GitRepository(path.resolve(), (path / found.stdout.strip()).resolve())
+        raise BadInput(f"{path}: not a git repository that can be read: {' '.join(found.stderr.split())}")
+    object_format, objects = found.stdout.strip().split("\n", 1)
+    return GitRepository(path.resolve(), (path / objects).resolve(), object_format)
 
 
 def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if name not in _LOCAL_VARIABLES}
+    """Run git on a user's repository."""
+    kept = {name: value for name, value in os.environ.items() if name not in _LOCAL_VARIABLES}
+    return _run(folder, arguments, kept)
+
+
+def _write(folder: Path, *arguments: str) -> None:
+    """Run git on a checkout, without the user's configuration, and never on a repository around it."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    place = {"GIT_DIR": str(folder / ".git"), "GIT_WORK_TREE": str(folder)}
+    attributes = ("-c", f"core.attributesFile={os.devnull}")
+    _require(_run(folder, (*attributes, *arguments), kept | _OWN_CONFIGURATION | place))
+
+
+def _run(folder: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["git", "-C", str(folder), *arguments],
         stdin=subprocess.DEVNULL,
@@ -103,7 +121,7 @@ def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         errors="replace",
         check=False,
-        env=environment | {"LC_ALL": "C"},
+        env={**environment, "LC_ALL": "C"},
     )
 
 

@@ -176,6 +176,6 @@ def test_revisions_are_commits(history: History) -> None:
     assert repository.resolve("c9~2") == ids["c7"] == repository.resolve(ids["c7"][:10])
     git(repository.path, "tag", "-f", "-m", "a tag", "v1", "c7")
     assert repository.resolve("v1") == ids["c7"]
-    for revision in ("none", "c9:", "--all", ""):
+    for revision in ("none", "c9:", "--all", "^c9", ""):
         with pytest.raises(BadInput):
             repository.resolve(revision)

@@ -61,12 +61,59 @@ def test_what_an_interrupted_checkout_left_does_no_harm(tmp_path: Path) -> None:
     ids, folder = make_history(tmp_path / "user", HISTORY), tmp_path / "checkout"
     repository = open_repository(tmp_path / "user")
     repository.check_out(ids["one"], folder)
-    (folder / ".git" / "index.lock").touch()
+    for name in ("index.lock", "HEAD.lock"):
+        (folder / ".git" / name).touch()
     (folder / "folder").mkdir()
     (folder / "folder" / "left.o").touch()
     (folder / "changed").write_text("half")
     repository.check_out(ids["one"], folder)
     assert contents(folder, ".git/") == {name: text.encode() for name, text in HISTORY[0].files.items() if text}
+
+
+def test_an_interrupted_creation_is_completed(tmp_path: Path) -> None:
+    ids, folder = make_history(tmp_path / "user", HISTORY), tmp_path / "checkout"
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/work\n")
+    open_repository(tmp_path / "user").check_out(ids["two"], folder)
+    assert (folder / "changed").read_text() == "2"
+
+
+def test_a_repository_around_a_damaged_checkout_stays_as_it_is(tmp_path: Path) -> None:
+    user = tmp_path / "user"
+    ids, folder = make_history(user, HISTORY), user / "cache" / "checkout"
+    git(user, "checkout", "--quiet", "one")
+    (user / "changed").write_text("mine")
+    (folder / ".git" / "objects" / "info").mkdir(parents=True)
+    (folder / ".git" / "HEAD").touch()
+    with pytest.raises(FastenoughError):
+        open_repository(user).check_out(ids["two"], folder)
+    assert (user / "changed").read_text() == "mine"
+
+
+def test_the_configuration_of_the_user_does_not_change_a_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids, hook, ran = make_history(tmp_path / "user", HISTORY), tmp_path / "hook", tmp_path / "ran"
+    hook.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    hook.chmod(0o755)
+    settings = f"[core]\nautocrlf = true\nfsmonitor = {hook}\n[init]\ntemplateDir = {tmp_path}\n"
+    (tmp_path / ".gitconfig").write_text(settings)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_DEFAULT_HASH", "sha256")
+    for name in ("one", "two"):
+        open_repository(tmp_path / "user").check_out(ids[name], tmp_path / "checkout")
+    assert (tmp_path / "checkout" / ".gitignore").read_bytes() == b"*.o\n"
+    assert not ran.exists()
+
+
+def test_a_repository_may_use_sha_256(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet", "--object-format=sha256", "user")
+    (tmp_path / "user" / "new").write_text("n")
+    git(tmp_path / "user", "add", "new")
+    git(tmp_path / "user", "commit", "--quiet", "--message=one")
+    repository = open_repository(tmp_path / "user")
+    repository.check_out(repository.resolve("HEAD"), tmp_path / "checkout")
+    assert (tmp_path / "checkout" / "new").read_text() == "n"
 
 
 def test_the_environment_of_a_hook_does_not_lead_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
