@@ -122,6 +122,7 @@ def _run(folder: Path, arguments: Sequence[str], environment: Mapping[str, str])
         errors="replace",
         check=False,
         env={**environment, "LC_ALL": "C"},
+        close_fds=False,
     )
 
 

@@ -150,6 +150,7 @@ class _Build:
             errors="replace",
             check=False,
             env=environment,
+            close_fds=False,
         )
         if result.returncode:
             raise FastenoughError(

@@ -66,13 +66,18 @@ def _require_ours(cache: Path) -> None:
 @contextlib.contextmanager
 def cache_lock(name: str = "lock") -> Iterator[Path]:
     """The cache, for one process at a time that takes the lock of that name; raises BadInput if other users could
-    change the cache."""
+    change the cache.
+
+    Children that are started with ``close_fds=False`` hold the lock too: a build that outlives a killed process would
+    compile what the next one checks out.
+    """
     cache = cache_dir()
     try:
         _require_ours(cache)
         cache.mkdir(parents=True, exist_ok=True)
         _require_ours(cache)
         lock = os.open(cache / name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        os.set_inheritable(lock, True)
     except OSError as error:
         raise BadInput(f"{cache}: {error.strerror}; name a writable place in FASTENOUGH_CACHE") from error
     try:

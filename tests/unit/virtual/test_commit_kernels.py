@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,11 +18,15 @@ from tests.support.kernel_trees import MAKEFILE, install_tools
 
 pytestmark = pytest.mark.check
 
+SLEEP = f"{shutil.which('sleep')} 1"
 HISTORY = [
     Commit("one", (), {"Makefile": MAKEFILE, "Kconfig": "", "content": "one"}),
     Commit("two", ("one",), {"content": "two"}),
     Commit("broken", ("two",), {"broken.c": ""}),
     Commit("three", ("broken",), {"content": "three", "broken.c": None}),
+    Commit(
+        "lasting", ("three",), {"Makefile": MAKEFILE.replace("modules:\n", f"modules:\n\t@{SLEEP} >/dev/null 2>&1 &\n")}
+    ),
 ]
 
 
@@ -64,6 +70,12 @@ def test_a_commit_is_built_once(kernels: Kernels) -> None:
     assert kernels.build("one") == name and kernels.made() == 2
     other = CommitKernels(kernels.kernels.repository, "arm64", {"HZ": "250"})
     assert other.name(kernels.ids["one"]) != name, "other options are another kernel"
+
+
+def test_a_process_that_outlives_its_build_holds_the_lock(kernels: Kernels) -> None:
+    kernels.build("lasting")
+    with (kernels.cache / "commits-lock").open() as lock, pytest.raises(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_an_interrupted_copy_is_made_again(kernels: Kernels) -> None:
