@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fastenough.virtual.custom_kernels import KernelFiles, register_kernel, registered_names
 from fastenough.virtual.git_repository import GitRepository
-from fastenough.virtual.kernel_build import StepCallback, build_kernel, build_key
+from fastenough.virtual.kernel_build import StepCallback, build_kernel, build_key, compiler_version
 from fastenough.virtual.kernel_source import KernelSource
 from fastenough.virtual.packages import cache_dir, cache_lock
 
@@ -32,8 +32,9 @@ class CommitKernels:
     options: Mapping[str, str]
 
     def name(self, commit: str) -> str:
-        """Name of the kernel of a commit; it depends on commit, repository, architecture and options."""
-        return f"{commit[:12]}-{build_key(self._source(cache_dir()), self.arch, self.options)}"
+        """Name of the kernel of a commit; it depends on commit, repository, architecture, options and compiler."""
+        key = f"{build_key(self._source(cache_dir()), self.arch, self.options)} {compiler_version(self.arch)}"
+        return f"{commit[:12]}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
     def build(self, commit: str, tell: StepCallback) -> str:
         """Name of the kernel of a commit, which is built unless it is in the cache.

@@ -6,6 +6,7 @@ Nothing is written to the repository: a checkout borrows its objects.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -127,7 +128,9 @@ def _run(folder: Path, arguments: Sequence[str], environment: Mapping[str, str])
 
 
 def _require(done: subprocess.CompletedProcess[str]) -> str:
-    """The output of a git that succeeded; raises FastenoughError with its last line otherwise."""
+    """The output of a git that succeeded; raises OSError on a full disk, else FastenoughError with its last line."""
+    if done.returncode and (full := os.strerror(errno.ENOSPC)) in done.stderr:
+        raise OSError(errno.ENOSPC, full)
     if done.returncode:
         raise FastenoughError(f"git: {_reason(done)}")
     return done.stdout

@@ -7,6 +7,7 @@ build after a change of the source compiles the changed files only.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -34,6 +35,7 @@ _REPRODUCIBLE = {
     "KBUILD_BUILD_VERSION": "1",
 }
 """Environment of make: the same source and options give the same image."""
+_FULL = os.strerror(errno.ENOSPC)
 _MODULES = "installed"
 _RECORD = "fastenough-image"
 
@@ -80,13 +82,19 @@ def build_key(source: KernelSource, arch: str, options: Mapping[str, str]) -> st
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
+def compiler_version(arch: str) -> str:
+    """The first line of the compiler's version, as the kernel's CC_VERSION_TEXT."""
+    command = [cross_compiler(arch), "--version"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.partition("\n")[0]
+
+
 def build_kernel(
     source: KernelSource, arch: str, options: Mapping[str, str], tell: StepCallback = lambda step: None
 ) -> BuiltKernel:
     """Build a kernel, or take it from the cache if its source is a package and nothing changed.
 
     Raises BadInput for options that the kernel's configuration drops, FastenoughError with the first error of the
-    build.
+    build, OSError on a full disk.
     """
     key = build_key(source, arch, options)
     with cache_lock(BUILD_LOCK) as cache:
@@ -152,6 +160,8 @@ class _Build:
             env=environment,
             close_fds=False,
         )
+        if _FULL in result.stderr:
+            raise OSError(errno.ENOSPC, _FULL, str(self.objects))
         if result.returncode:
             raise FastenoughError(
                 f"the kernel of {self.tree} does not build: "

@@ -25,6 +25,11 @@ HISTORY = [
     Commit("broken", ("two",), {"broken.c": ""}),
     Commit("three", ("broken",), {"content": "three", "broken.c": None}),
     Commit(
+        "large",
+        ("three",),
+        {"Makefile": MAKEFILE.replace("modules:\n", "modules:\n\t@head -c 1 /dev/zero >/dev/full\n")},
+    ),
+    Commit(
         "lasting", ("three",), {"Makefile": MAKEFILE.replace("modules:\n", f"modules:\n\t@{SLEEP} >/dev/null 2>&1 &\n")}
     ),
 ]
@@ -70,6 +75,17 @@ def test_a_commit_is_built_once(kernels: Kernels) -> None:
     assert kernels.build("one") == name and kernels.made() == 2
     other = CommitKernels(kernels.kernels.repository, "arm64", {"HZ": "250"})
     assert other.name(kernels.ids["one"]) != name, "other options are another kernel"
+
+
+def test_another_compiler_makes_another_kernel(kernels: Kernels, tmp_path: Path) -> None:
+    name = kernels.build("one")
+    (tmp_path / "tools" / "aarch64-linux-gnu-gcc").write_text("#!/bin/sh\necho gcc 99.1\n")
+    assert kernels.build("one") != name and kernels.made() == 2
+
+
+def test_a_full_disk_is_no_fault_of_a_commit(kernels: Kernels) -> None:
+    with pytest.raises(OSError, match="No space left on device"):
+        kernels.build("large")
 
 
 def test_a_process_that_outlives_its_build_holds_the_lock(kernels: Kernels) -> None:

@@ -90,6 +90,16 @@ def test_a_repository_around_a_damaged_checkout_stays_as_it_is(tmp_path: Path) -
     assert (user / "changed").read_text() == "mine"
 
 
+def test_a_full_disk_is_no_fault_of_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = make_history(tmp_path / "user", HISTORY)
+    repository = open_repository(tmp_path / "user")
+    (tmp_path / "git").write_text("#!/bin/sh\necho 'fatal: write error: No space left on device' >&2; exit 128\n")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(OSError, match="No space left on device"):
+        repository.check_out(ids["one"], tmp_path / "checkout")
+
+
 def test_the_configuration_of_the_user_does_not_change_a_checkout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
