@@ -222,7 +222,7 @@ def bisect_commits(
     found = search_commits(repository, repository.resolve(good), repository.resolve(bad), commits.judge)
     return CommitBisection(
         _conclusion(found),
-        found.suspects[0] if len(found.suspects) == 1 else None,
+        found.first_bad,
         found.suspects,
         found.neighbours,
         tuple(found.judged.values()),
@@ -234,6 +234,11 @@ def _conclusion(found: CommitRange[CommitResult]) -> str:
         return (
             f"first bad commit not found: the merge base {found.bad_base[:12]} is bad "
             f"({found.judged[found.bad_base].reason}), so the good revision has a correction that the bad one lacks"
+        )
+    if found.bad_neighbour is not None:
+        return (
+            f"first bad commit not found: {found.bad_neighbour[:12]}, an ancestor of a good commit, is bad "
+            f"({found.judged[found.bad_neighbour].reason}), so a correction lies between them; use it as --bad"
         )
     if len(found.suspects) > 1:
         return (

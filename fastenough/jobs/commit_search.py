@@ -62,6 +62,17 @@ class CommitRange(Generic[_Judged]):
     bad_base: str | None
     judged: dict[str, _Judged]
 
+    @property
+    def bad_neighbour(self) -> str | None:
+        """The first neighbour that is bad, although it is an ancestor of a good commit; None if there is none."""
+        bad = (commit for commit in self.neighbours if self.judged[commit].rating is CommitRating.BAD)
+        return next(bad, None)
+
+    @property
+    def first_bad(self) -> str | None:
+        """The first bad commit; None if it was not found."""
+        return self.suspects[0] if len(self.suspects) == 1 and self.bad_neighbour is None else None
+
 
 @dataclass
 class _Search(Generic[_Judged]):
@@ -136,8 +147,8 @@ def search_commits(
     """Find the first bad commit among the ancestors of ``bad`` that are no ancestors of ``good``.
 
     Both ends are judged first, to confirm them, then their merge bases.  If good turns to bad more than once, one such
-    place is found.  Raises BadInput for ends that are not as stated, that are in the wrong order, or without common
-    history; passes on what ``judge`` raises.
+    place is found, or a bad neighbour.  Raises BadInput for ends that are not as stated, that are in the wrong order,
+    or without common history; passes on what ``judge`` raises.
     """
     bases = history.merge_bases(good, bad)
     if not bases:

@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -82,7 +83,7 @@ def names(history: History, commits: Collection[str]) -> set[str]:
 def test_the_first_bad_commit_is_found_also_in_merged_branches(history: History, culprit: str) -> None:
     truth = Truth(*history, culprit)
     found = search(truth)
-    assert names(history, found.suspects) == {culprit}
+    assert names(history, found.suspects) == {culprit} and found.first_bad in found.suspects
     parents = next(commit.parents for commit in HISTORY if commit.name == culprit)
     assert names(history, found.neighbours) == set(parents)
     assert all(found.judged[commit].rating is CommitRating.GOOD for commit in found.neighbours)
@@ -134,6 +135,19 @@ def test_a_bad_merge_base_means_that_the_good_branch_has_a_correction(history: H
 
     found = search(Corrected(*history, "c2"), "fork", "c9")
     assert (found.bad_base, found.suspects) == (history[1]["c4"], ())
+
+
+def test_a_commit_with_a_bad_parent_is_not_the_first(tmp_path: Path) -> None:
+    class Corrected(Truth):
+        def __call__(self, commit: str) -> Judgment:
+            good = commit in {self.ids[name] for name in ("g1", "g2", "g3")}
+            return Judgment(CommitRating.GOOD) if good else super().__call__(commit)
+
+    corrected = [Commit("g1", ("p",)), Commit("g2", ("g1",)), Commit("g3", ("g2",))]
+    commits = [Commit("c0"), Commit("p", ("c0",)), *corrected, Commit("x", ("p",)), Commit("m", ("g3", "x"))]
+    ids = make_history(tmp_path, commits)
+    found = search(Corrected(open_repository(tmp_path), ids, "p"), "c0", "m")
+    assert (found.suspects, found.bad_neighbour, found.first_bad) == ((ids["x"],), ids["p"], None)
 
 
 def test_a_merge_base_that_cannot_be_judged_stops_nothing(history: History) -> None:
