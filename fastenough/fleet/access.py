@@ -157,13 +157,14 @@ def _permissions(user: FleetUser) -> _Permissions:
 
 
 def configuration(users: Sequence[FleetUser]) -> str:
-    """The accounts of a server's configuration: one for each site, with its users; raises BadInput if there are none.
+    """The sites of a server's configuration: an account each, with its users; raises BadInput if there are none.
 
-    A server without users would admit everyone.
+    ``nats.conf`` refers to them by their name, since a server without accounts would admit everyone: it does not start
+    with a file that is empty or cut off, as ``farm user conf > users.conf`` leaves it after an error.
     """
     if not users:
         raise BadInput("no users; add the first one with: fastenough farm user add")
-    lines = ["# Made by: fastenough farm user conf", "accounts {"]
+    lines = ["# Made by: fastenough farm user conf", "SITES {"]
     for site in sorted({user.site for user in users}):
         lines += [f'  "{site}" {{', "    jetstream: enabled", "    users: ["]
         lines += [_entry(user) for user in users if user.site == site]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -256,6 +257,22 @@ def test_users_change_while_the_server_runs(server: FleetServer) -> None:
             return [await admitted(new), await admitted(HOSTILE)]
 
     assert asyncio.run(tried()) == [True, False]
+
+
+def test_the_server_refuses_a_file_of_users_that_is_empty_or_cut_off(tmp_path: Path) -> None:
+    """It would admit everyone without them."""
+
+    def refused(text: str) -> bool:
+        (tmp_path / "nats-users" / "users.conf").write_text(text)
+        words = ["nats-server", "-t", "-c", tmp_path / "nats" / "nats.conf"]
+        return subprocess.run(words, capture_output=True, check=False).returncode != 0
+
+    with fleet_server(tmp_path) as server:
+        server.add([HOSTILE], Role.BOARD, "lab")
+        text = configuration(server.users.listed())
+        lines = text.splitlines(keepends=True)
+        assert not refused(text)
+        assert all(refused("".join(lines[:count])) for count in range(len(lines)))
 
 
 @pytest.mark.parametrize(
