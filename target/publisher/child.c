@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "child.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -45,6 +47,7 @@ static void become(const struct child *child, int input, int output, int file)
 	for (int number = file < 0 ? FILE_NUMBER : FILE_NUMBER + 1; number < MOST_OPEN; number++)
 		close(number);
 	execvp(child->words[0], (char *const *)child->words);
+	dprintf(STDOUT_FILENO, "%s: %s\n", child->words[0], strerror(errno));
 	_exit(NOT_STARTED);
 }
 
@@ -94,6 +97,7 @@ static int run(const struct child *child, int input, int file, char *line, size_
 {
 	int64_t end_ns = boot_ns() + child->limit_ns;
 	int ends[2], status;
+	bool in_time = true;
 	pid_t process;
 
 	if (pipe(ends))
@@ -104,12 +108,14 @@ static int run(const struct child *child, int input, int file, char *line, size_
 	close(ends[1]);
 	if (process > 0)
 		setpgid(process, process);
-	if (process > 0 && !read_line(ends[0], end_ns, line, room))
+	if (process > 0 && !read_line(ends[0], end_ns, line, room)) {
 		kill(-process, SIGKILL);
+		in_time = false;
+	}
 	close(ends[0]);
 	status = process > 0 ? wait_until(process, end_ns) : -1;
 	line[strcspn(line, "\r\n")] = '\0';
-	return status;
+	return in_time ? status : -1;
 }
 
 int child_run(const struct child *child, char *line, size_t room)

@@ -18,8 +18,9 @@ struct child {
 };
 
 /*
- * Its exit status; -1 where it cannot be started, ends by a signal, or runs longer than its limit, when it and all of its
- * group are killed.  `line` is the beginning of the first line that it printed.
+ * Its exit status; -1 where it cannot be started, ends by a signal, or it or what it left behind holds the output longer
+ * than its limit, when all of its group are killed.  `line` is the beginning of the first line that it printed, or why it
+ * could not be started.
  */
 int child_run(const struct child *child, char *line, size_t room);
 

@@ -186,19 +186,22 @@ static void check_answers(void)
 static void check_children(void)
 {
 	static const char *const copy[] = {"cat", "-", CHILD_FILE, NULL}, *const chatter[] = {"yes", NULL},
-				 *const missing[] = {"/nowhere/program", NULL}, *const silent[] = {"sleep", "100", NULL};
+				 *const missing[] = {"/nowhere/program", NULL}, *const silent[] = {"sleep", "100", NULL},
+				 *const leaving[] = {"sh", "-c", "sleep 100 & exit 0", NULL};
 	struct child child = {.words = copy, .input = "a", .input_size = 1, .file = "b\nc", .file_size = 3,
 			      .limit_ns = INT64_C(10000000000)};
 	char line[8];
 
 	CHECK(child_run(&child, line, sizeof(line)) == 0 && !strcmp(line, "ab"));
 	child.words = missing;
-	CHECK(child_run(&child, line, sizeof(line)) == -1);
+	CHECK(child_run(&child, line, sizeof(line)) == -1 && !strcmp(line, "/nowher"));
 	child.limit_ns = INT64_C(300000000);
 	child.words = chatter;
 	CHECK(child_run(&child, line, sizeof(line)) == -1 && !strcmp(line, "y"));
 	child.words = silent;
 	CHECK(child_run(&child, line, sizeof(line)) == -1 && !*line);
+	child.words = leaving; /* what it left behind is killed, so it did not succeed */
+	CHECK(child_run(&child, line, sizeof(line)) == -1);
 }
 
 int main(void)
