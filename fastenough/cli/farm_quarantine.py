@@ -15,6 +15,7 @@ from fastenough.cli.farm_take import database_option
 from fastenough.cli.options import json_option
 from fastenough.cli.output import clean, print_json, print_table, say
 from fastenough.fleet import quarantine, tables
+from fastenough.model import BadInput
 
 
 @click.group("quarantine", cls=Group)
@@ -56,6 +57,14 @@ def list_command(database: str, as_json: bool) -> None:
         )
 
 
+def _user_name() -> str:
+    """Name of the user; raises BadInput if it has none, as in a container."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        raise BadInput("this user has no name; write one with --by NAME") from None
+
+
 @command.command(cls=Command, example='fastenough farm quarantine lift MACHINE --why "the copy has a new machine id"')
 @click.argument("machine")
 @click.option("--why", required=True, metavar="TEXT", help="Reason, which is recorded.")
@@ -69,7 +78,7 @@ def lift(machine: str, why: str, by: str | None, database: str, as_json: bool) -
     publish under MACHINE, it is quarantined again.
     """
     with closing(tables.opened(database)) as history:
-        done = quarantine.lift(history, machine, by or getpass.getuser(), why)
+        done = quarantine.lift(history, machine, by or _user_name(), why)
     if as_json:
         print_json({"lifted": asdict(done)})
     else:

@@ -96,3 +96,17 @@ def test_the_commands_print_what_their_schemas_say(bench: ShardBench, tmp_path: 
     assert len(printed("list")["quarantined"]) == 1
     assert printed("lift", board().machine, "--why", "because", "--by", "ann")["lifted"]["by"] == "ann"
     assert [one["why"] for one in printed("list")["lifted"]] == ["because"]
+
+
+def test_a_user_without_a_name_must_write_one(
+    bench: ShardBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container that runs under a number that /etc/passwd does not list."""
+
+    def nameless() -> str:
+        raise KeyError("getpwuid(): uid not found")
+
+    monkeypatch.setattr("getpass.getuser", nameless)
+    words = ["lift", board().machine, "--why", "because", "--database", f"sqlite:///{tmp_path}/history.sqlite"]
+    assert isinstance(CliRunner().invoke(command, words).exception, BadInput)
+    assert len(quarantined(bench.history)) == 1
