@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -45,22 +46,23 @@ class StreamState:
     last: int
 
 
-async def _unsaid(error: Exception) -> None:
-    """Error callback that does nothing: the library would print a traceback, and callers report the error."""
-
-
 def _unavailable(url: str, error: Exception) -> Unavailable:
     server = url.rpartition("@")[2]  # without a password
     return Unavailable(f"NATS at {server} is not available: {str(error) or type(error).__name__}")
 
 
 async def connected(url: str) -> Client:
-    """A connection to a server, which it keeps up; raises Unavailable if none answers."""
+    """A connection to a server, which it keeps up; raises Unavailable if none answers or admits this user."""
+    newest: deque[Exception] = deque(maxlen=1)
+
+    async def note(error: Exception) -> None:  # the library would print a traceback
+        newest.append(error)
+
     try:
         # unlimited attempts are right for reconnecting only, so the first connection has a time limit
-        return await asyncio.wait_for(nats.connect(url, max_reconnect_attempts=-1, error_cb=_unsaid), _CONNECT_S)
+        return await asyncio.wait_for(nats.connect(url, max_reconnect_attempts=-1, error_cb=note), _CONNECT_S)
     except (Error, OSError, TimeoutError) as error:
-        raise _unavailable(url, error) from None
+        raise _unavailable(url, newest[0] if newest else error) from None
 
 
 class ChunkStream:
