@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
@@ -96,13 +97,14 @@ class FleetUsers:
     def _users(self, entries: Sequence[Entry]) -> list[FleetUser]:
         try:
             return [_user(entry) for entry in entries]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, OSError) as error:
             raise self._file.damaged() from error
 
 
 def _user(entry: Entry) -> FleetUser:
-    """Raises ValueError, KeyError or TypeError."""
+    """Raises ValueError, KeyError, TypeError, OverflowError or OSError."""
     user = FleetUser(**{**entry, "role": Role(entry["role"])})  # type: ignore[arg-type]
+    datetime.fromtimestamp(user.created_s, UTC)  # a time that can be printed
     if not all(isinstance(text, str) for text in (user.name, user.site, user.bcrypt)):
         raise ValueError("not a user")
     _require_valid(user.name, user.role)

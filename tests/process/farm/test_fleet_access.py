@@ -307,7 +307,10 @@ def test_the_file_is_checked_and_a_configuration_is_never_empty(tmp_path: Path) 
     assert users.revoke(HOSTILE).name == HOSTILE and [user.name for user in users.listed()] == [VICTIM]
     text = users.path.read_text()
     assert users.path.stat().st_mode & 0o777 == 0o600
-    for old, new in ((VICTIM, 'b" }'), ('"lab"', '"lab\\" {"'), ("$2a$", '\\" }'), ('"board"', '"root"'), ("1", "[")):
+    created = f'"created_s": {users.listed()[0].created_s}'
+    damages = ((VICTIM, 'b" }'), ('"lab"', '"lab\\" {"'), ("$2a$", '\\" }'), ('"board"', '"root"'), ("1", "["))
+    times = [(created, f'"created_s": {time}') for time in ('"x"', "null", "99999999999999", "1e400")]
+    for old, new in (*damages, *times):
         users.path.write_text(text.replace(old, new))
         with pytest.raises(BadInput):
             users.listed()
