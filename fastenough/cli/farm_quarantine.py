@@ -65,16 +65,18 @@ def _user_name() -> str:
         raise BadInput("this user has no name; write one with --by NAME") from None
 
 
-@command.command(cls=Command, example='fastenough farm quarantine lift MACHINE --why "the copy has a new machine id"')
+@command.command(
+    cls=Command, example='fastenough farm quarantine lift MACHINE --reason "the copy has a new machine id"'
+)
 @click.argument("machine")
-@click.option("--why", required=True, metavar="TEXT", help="Reason, which is recorded.")
-@click.option("--by", metavar="NAME", help="Who decides, which is recorded  [default: the user's name]")
+@click.option("--reason", "why", required=True, metavar="TEXT", help="Recorded reason.")
+@click.option("--by", metavar="NAME", help="Recorded name of the operator  [default: the user's name]")
 @database_option
 @json_option
 def lift(machine: str, why: str, by: str | None, database: str, as_json: bool) -> None:
     """Accept the recordings of a quarantined board again.
 
-    Give one of the two boards another machine id before.  Name, time and reason are recorded.  If two boards still
+    Give one of the two boards a new machine id first.  Name, time and reason are recorded.  If two boards still
     publish under MACHINE, it is quarantined again.
     """
     with closing(tables.opened(database)) as history:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Quarantined machine ids: which there are, and how an operator lifts a quarantine, on the record."""
+"""Quarantined machine ids: list them, and lift a quarantine, which is recorded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_BY, _MOST_WHY = 200, 1000
 
 @dataclass(frozen=True)
 class QuarantinedMachine:
-    """A machine id whose chunks are refused, and why."""
+    """A machine id whose chunks are refused.  ``fault``: the reason."""
 
     machine: str
     type: str
@@ -26,7 +26,7 @@ class QuarantinedMachine:
 
 @dataclass(frozen=True)
 class LiftedQuarantine:
-    """A quarantine that was lifted: when, by whom and why.  ``fault``: what it was imposed for."""
+    """A lifted quarantine: its machine, the time, the operator and the reason.  ``fault``: reason of the quarantine."""
 
     machine: str
     at_s: int
@@ -58,12 +58,12 @@ def lifted(history: History) -> list[LiftedQuarantine]:
 
 
 def lift(history: History, machine: str, by: str, why: str) -> LiftedQuarantine:
-    """Accept the chunks of a machine again, and record who decided that and why; raises BadInput.
+    """Accept the chunks of a machine again, and record the operator and the reason; raises BadInput.
 
     Its boots are forgotten, so that the remaining board is not taken for a second one.  If two boards still publish,
     the next boot that returns quarantines them again.
     """
-    for name, text, most in (("--by", by, _MOST_BY), ("--why", why, _MOST_WHY)):
+    for name, text, most in (("--by", by, _MOST_BY), ("--reason", why, _MOST_WHY)):
         if not text.strip() or not text.isprintable() or len(text) > most:
             raise BadInput(f"{name}: write one line of 1 to {most} characters")
     table = tables.MACHINE

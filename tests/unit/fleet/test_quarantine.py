@@ -94,7 +94,7 @@ def test_the_commands_print_what_their_schemas_say(bench: ShardBench, tmp_path: 
         return require_valid(f"farm quarantine {words[0]}", done.stdout)
 
     assert len(printed("list")["quarantined"]) == 1
-    assert printed("lift", board().machine, "--why", "because", "--by", "ann")["lifted"]["by"] == "ann"
+    assert printed("lift", board().machine, "--reason", "because", "--by", "ann")["lifted"]["by"] == "ann"
     assert [one["why"] for one in printed("list")["lifted"]] == ["because"]
 
 
