@@ -19,7 +19,7 @@ from fastenough.cli.farm_boards import line_printer
 from fastenough.cli.options import DURATION, json_option
 from fastenough.cli.output import JSON_VERSION, clean, print_table
 from fastenough.farm.lab import free_ports
-from fastenough.fleet.kept_process import Usage
+from fastenough.fleet.supervised_process import Usage
 from fastenough.fleet.trial import FleetTrialResult
 from fastenough.link import LocalLink
 from fastenough.model import BadInput, ExitStatus, FastenoughError

@@ -24,8 +24,8 @@ from fastenough.farm.postgres import ServerFolder
 from fastenough.farm.trial import leave_network
 from fastenough.fleet import tables
 from fastenough.fleet.archive import FleetArchive
-from fastenough.fleet.kept_process import KeptProcess, Usage
 from fastenough.fleet.simulated import CPUS, SimulatedBoard, simulated_boards
+from fastenough.fleet.supervised_process import SupervisedProcess, Usage
 from fastenough.history import History
 from fastenough.model import FastenoughError, NotApplicable, Unavailable
 
@@ -89,7 +89,7 @@ class FleetTrial:
         self.archive = FleetArchive(str(archive or folder / "archive"))
         self._port, self._mqtt = free_ports(2)
         self._database_folder: ServerFolder | None = None
-        self._parts: list[KeptProcess] = []
+        self._parts: list[SupervisedProcess] = []
         # each board begins within one interval
         self._begin_s = time.time()
         self._end_s = self._begin_s + fleet.for_s
@@ -98,12 +98,12 @@ class FleetTrial:
         """Run it; raises NotApplicable if a server is not installed, Unavailable if one does not start."""
         server, database = self._server(), self._database()
         first = [server, *database]
-        keeping = [asyncio.ensure_future(part.keep()) for part in first]
+        keeping = [asyncio.ensure_future(part.supervise()) for part in first]
         try:
             history = await self._opened_history()
             later = [*self._takers(), *self._boards()]
             self._parts = [*first, *later]
-            keeping += [asyncio.ensure_future(part.keep()) for part in later]
+            keeping += [asyncio.ensure_future(part.supervise()) for part in later]
             _say(f"{self.fleet.boards} boards publish to 127.0.0.1:{self._mqtt} (MQTT); database: {self._url}")
             await self._until_stored(history, keeping)
             return self._result(history)
@@ -113,18 +113,18 @@ class FleetTrial:
             for part in reversed(self._parts or first):
                 part.end()
 
-    def _server(self) -> KeptProcess:
+    def _server(self) -> SupervisedProcess:
         config = self.folder / "nats.conf"
         config.write_text(_SERVER.format(port=self._port, mqtt=self._mqtt, folder=self.folder))
-        return KeptProcess("server", [_server_tool(), "-c", config], self.folder / "server.log")
+        return SupervisedProcess("server", [_server_tool(), "-c", config], self.folder / "server.log")
 
-    def _database(self) -> list[KeptProcess]:
+    def _database(self) -> list[SupervisedProcess]:
         try:
             self._database_folder = ServerFolder.create(self.folder / "postgresql")
         except NotApplicable as reason:
             _say(f"using SQLite instead of PostgreSQL: {reason}")
             return []
-        return [KeptProcess("database", self._database_folder.command, self.folder / "postgresql.log")]
+        return [SupervisedProcess("database", self._database_folder.command, self.folder / "postgresql.log")]
 
     @property
     def _url(self) -> str:
@@ -143,7 +143,7 @@ class FleetTrial:
                     raise
                 await asyncio.sleep(0.5)
 
-    def _takers(self) -> list[KeptProcess]:
+    def _takers(self) -> list[SupervisedProcess]:
         return [
             self._part(
                 f"taker-{number}",
@@ -159,7 +159,7 @@ class FleetTrial:
             for number in range(1, TAKERS + 1)
         ]
 
-    def _boards(self) -> list[KeptProcess]:
+    def _boards(self) -> list[SupervisedProcess]:
         return [
             self._part(
                 f"boards-{nth}",
@@ -176,9 +176,9 @@ class FleetTrial:
             for nth, first in enumerate(range(0, self.fleet.boards, _BOARDS_EACH))
         ]
 
-    def _part(self, name: str, module: str, *arguments: object) -> KeptProcess:
+    def _part(self, name: str, module: str, *arguments: object) -> SupervisedProcess:
         command = [sys.executable, "-P", "-m", module, *map(str, arguments)]
-        return KeptProcess(name, command, self.folder / f"{name}.log")
+        return SupervisedProcess(name, command, self.folder / f"{name}.log")
 
     async def _until_stored(self, history: History, keeping: Sequence[asyncio.Future[None]]) -> None:
         before, new_s, said_s = -1, time.monotonic(), 0.0

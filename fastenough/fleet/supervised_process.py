@@ -32,7 +32,7 @@ class Usage:
 
 
 @dataclass
-class KeptProcess:
+class SupervisedProcess:
     """A process that is started again whenever it ends."""
 
     name: str
@@ -48,7 +48,7 @@ class KeptProcess:
                 list(map(str, self.command)), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.log.parent
             )
 
-    async def keep(self) -> None:
+    async def supervise(self) -> None:
         """Start the process whenever it has ended; raises FastenoughError if it repeatedly ends at once."""
         self.start()
         early, started_s = 0, time.monotonic()
