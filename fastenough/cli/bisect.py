@@ -131,8 +131,8 @@ def _line(result: CommitResult) -> str:
     "--longer-by",
     default="",
     metavar="NUMBER|SHARE",
-    help="Instead of --limit: a commit is bad if its path is longer than that of the good one by more than this number "
-    "of instructions or share, as in 100 or 1%.",
+    help="Instead of --limit: a commit is bad if its path exceeds that of the good one by more than this number of "
+    "instructions, or by more than this share, as in 100 or 1%.",
 )
 @click.option(
     "--path",
@@ -151,7 +151,7 @@ def _line(result: CommitResult) -> str:
 @click.option(
     "--phases",
     type=click.IntRange(min=1),
-    help=f"Number of runs of each commit at different phases [default: 1, under load {LEAST_PHASES}]",
+    help=f"Number of runs of each commit, each at another phase  [default: 1, under load {LEAST_PHASES}]",
 )
 @click.option(
     "--fragment",
@@ -188,8 +188,8 @@ def command(
     """Find the kernel commit that made a path longer.
 
     Builds commits of the repository GIT, measures each with PROBE on a deterministic board, and halves the range
-    between a good and a bad revision.  A commit that does not build or boot is skipped.  The same command resumes an
-    interrupted search: measured commits are stored.
+    between a good and a bad revision.  A commit that does not build or boot is skipped.  Measured commits are stored:
+    to resume an interrupted search, repeat the command.
     """
     setup = BisectionSetup(_plan(probe, parameters, loads, duration_ns, phases), _criterion(limit, longer_by, figure))
     check_plan(setup.plan)
@@ -212,7 +212,7 @@ def command(
         except Refused as error:
             raise BadInput(in_parameters(str(error))) from error
         except BisectionStopped as stopped:
-            display.tell("stopped; measured commits are stored; the same command resumes the search")
+            display.tell("stopped; measured commits are stored; repeat the command to resume the search")
             return 128 + stopped.signal
     if as_json:
         print_json(found)

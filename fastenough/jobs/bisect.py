@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The first commit of a kernel's repository whose path is too long, each commit measured on a deterministic board.
+"""Find the first commit of a kernel repository whose path is too long, by measurements on a deterministic board.
 
-A commit is one kernel and one campaign.  A complete campaign of the same commit and question in the store is used
-instead of a new one, so that an interrupted search continues where it ended.
+Each commit has one kernel and one campaign.  A complete stored campaign of the same plan is reused, so that an
+interrupted search continues where it ended.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class RiseCriterion:
     def rate(self, series: Sequence[InstructionComparison]) -> tuple[CommitRating, str]:
         figures = [each.figure(self.budget.figure) for each in series if isinstance(each, PathComparison)]
         longest = max(figures, key=lambda figure: figure.difference)
-        kept = all(map(self.budget.is_kept, figures))
+        is_good = all(map(self.budget.is_kept, figures))
         reason = f"{longest.name} {longest.second:,.0f} instructions, good commit {longest.first:,.0f}"
-        return CommitRating.GOOD if kept else CommitRating.BAD, f"{reason}: {difference_text(longest)}"
+        return CommitRating.GOOD if is_good else CommitRating.BAD, f"{reason}: {difference_text(longest)}"
 
 
 def maximum_of(series: InstructionComparison) -> int:
@@ -128,8 +128,9 @@ class BisectionStopped(Exception):
 
 @dataclass(frozen=True)
 class CommitBench:
-    """What measures commits.  ``build``: name of the kernel of a commit; raises FastenoughError if it does not build.
-    ``emulator``: fact of that name of the guests; runs of another one are not compared."""
+    """Functions and store for the measurement of commits.  ``build``: returns the name of a commit's kernel; raises
+    FastenoughError if it does not build.  ``emulator``: the guests' fact of this name; runs of another emulator are not
+    compared."""
 
     build: Callable[[str], str]
     emulator: Mapping[str, str]
@@ -152,7 +153,7 @@ class _Commits:
         self._first: list[Recording] = []
 
     def judge(self, commit: str) -> CommitResult:
-        """Measure and judge a commit, and tell the result."""
+        """Measure and judge a commit, and print the result."""
         result = self._judged(CommitResult(commit, self.repository.subject(commit), CommitRating.SKIPPED, ""))
         self.bench.tell(f"{commit[:12]} {result.rating}: {result.reason} ({result.subject})")
         return result
@@ -164,7 +165,7 @@ class _Commits:
             return replace(unmeasured, reason=str(error))
         campaign, runs = self._measure(kernel)
         measured = replace(unmeasured, campaign=campaign, runs=tuple(run.run_id for run in runs))
-        reason = next(filter(None, map(_why_unusable, runs)), None)
+        reason = next(filter(None, map(_unusable_reason, runs)), None)
         if reason is not None:
             return replace(measured, reason=reason)
         self._first = self._first or runs
@@ -202,8 +203,8 @@ class _Commits:
         return done.id, [bench.store.load(run) for run in done.runs]
 
 
-def _why_unusable(run: Recording) -> str | None:
-    """Why a run has no figures that can be compared, or None."""
+def _unusable_reason(run: Recording) -> str | None:
+    """The reason why the figures of a run cannot be compared; None if they can."""
     if run.outcome is not Outcome.COMPLETED:
         return "; ".join(run.reasons) or f"run {run.run_id} is incomplete"
     broken = (finding.text for finding in findings_between(run) if finding.verdict is Verdict.BROKEN)
@@ -216,7 +217,7 @@ def bisect_commits(
     """Find the first bad commit between two revisions.
 
     A commit that does not build, boot or complete its runs is skipped.  Raises as :func:`search_commits` does,
-    BadInput for an unknown revision, BisectionStopped where a signal ends it.
+    BadInput for an unknown revision, BisectionStopped if a signal ends it.
     """
     commits = _Commits(repository, setup, bench)
     found = search_commits(repository, repository.resolve(good), repository.resolve(bad), commits.judge)

@@ -35,8 +35,8 @@ class CommitHistory(Protocol):
     def candidates(self, bad: str, good: Sequence[str]) -> list[str]: ...
 
 
-class Judged(Protocol):
-    """A judged commit; ``reason``: why it is rated so."""
+class RatedCommit(Protocol):
+    """A rated commit; ``reason``: of its rating."""
 
     @property
     def rating(self) -> CommitRating: ...
@@ -45,11 +45,11 @@ class Judged(Protocol):
     def reason(self) -> str: ...
 
 
-_Judged = TypeVar("_Judged", bound=Judged)
+_Rated = TypeVar("_Rated", bound=RatedCommit)
 
 
 @dataclass(frozen=True)
-class CommitRange(Generic[_Judged]):
+class CommitRange(Generic[_Rated]):
     """Result of a search.
 
     ``suspects``: the commits of which one is the first bad commit; empty if a merge base is bad.  ``neighbours``: their
@@ -60,7 +60,7 @@ class CommitRange(Generic[_Judged]):
     suspects: tuple[str, ...]
     neighbours: tuple[str, ...]
     bad_base: str | None
-    judged: dict[str, _Judged]
+    judged: dict[str, _Rated]
 
     @property
     def bad_neighbour(self) -> str | None:
@@ -75,14 +75,14 @@ class CommitRange(Generic[_Judged]):
 
 
 @dataclass
-class _Search(Generic[_Judged]):
+class _Search(Generic[_Rated]):
     history: CommitHistory
-    judge: Callable[[str], _Judged]
+    judge: Callable[[str], _Rated]
     good: list[str]
     bad: str
 
     def __post_init__(self) -> None:
-        self.judged: dict[str, _Judged] = {}
+        self.judged: dict[str, _Rated] = {}
 
     def rating(self, commit: str) -> CommitRating:
         """The rating of a commit, which is judged once."""
@@ -91,7 +91,7 @@ class _Search(Generic[_Judged]):
         return self.judged[commit].rating
 
     def require(self, commit: str, expected: CommitRating) -> None:
-        """Raises BadInput unless an end of the range is rated as the user states."""
+        """Raise BadInput unless an end of the range is rated as the user states."""
         if self.rating(commit) is not expected:
             raise BadInput(
                 f"--{expected} {commit[:12]} is {self.judged[commit].rating}: {self.judged[commit].reason}; "
@@ -99,7 +99,7 @@ class _Search(Generic[_Judged]):
             )
 
     def bad_base(self) -> str | None:
-        """The first bad one of the merge bases of both ends; good ones are added to the good commits."""
+        """The first bad merge base of both ends, or None; good merge bases are added to the good commits."""
         for base in self.history.merge_bases(self.good[0], self.bad):
             if base in self.good:
                 continue
@@ -111,7 +111,7 @@ class _Search(Generic[_Judged]):
         return None
 
     def suspects(self) -> list[str]:
-        """The commits of which one is the first bad commit, once nothing is left to judge."""
+        """Judge commits until none is left to judge; return those of which one is the first bad commit."""
         while True:
             candidates = self.history.candidates(self.bad, self.good)
             left = [commit for commit in candidates if commit not in self.judged]
@@ -125,7 +125,7 @@ class _Search(Generic[_Judged]):
                     self.bad = commit
 
     def neighbours(self, suspects: Sequence[str]) -> list[str]:
-        """The parents of the suspects outside of their range, judged."""
+        """Judge the parents of the suspects that are outside of their range, and return these."""
         parents = dict.fromkeys(parent for commit in suspects for parent in self.history.parents(commit))
         outside = [parent for parent in parents if parent not in suspects]
         for parent in outside:
@@ -134,21 +134,19 @@ class _Search(Generic[_Judged]):
 
 
 def next_index(left: int, skipped: int) -> int:
-    """Which of the ``left`` commits, of which the first halves the range best, is judged next.
+    """The index of the next commit to judge among ``left`` commits, of which the first halves the range best.
 
     Neighbours of a skipped commit often fail for the same reason, so each skipped one moves the choice (as in git).
     """
     return int(left * (skipped * _GOLDEN % 1) ** 1.5)
 
 
-def search_commits(
-    history: CommitHistory, good: str, bad: str, judge: Callable[[str], _Judged]
-) -> CommitRange[_Judged]:
-    """Find the first bad commit among the ancestors of ``bad`` that are no ancestors of ``good``.
+def search_commits(history: CommitHistory, good: str, bad: str, judge: Callable[[str], _Rated]) -> CommitRange[_Rated]:
+    """Find the first bad commit among the ancestors of ``bad`` that are not ancestors of ``good``.
 
-    Both ends are judged first, to confirm them, then their merge bases.  If good turns to bad more than once, one such
-    place is found, or a bad neighbour.  Raises BadInput for ends that are not as stated, that are in the wrong order,
-    or without common history; passes on what ``judge`` raises.
+    Both ends are judged first, to confirm them, then their merge bases.  If good changes to bad more than once, one of
+    these changes is found, or a bad neighbour.  Raises BadInput if the ends are not as stated, in the wrong order or
+    without common history, and each exception of ``judge``.
     """
     bases = history.merge_bases(good, bad)
     if not bases:

@@ -107,6 +107,6 @@ def test_a_user_without_a_name_must_write_one(
         raise KeyError("getpwuid(): uid not found")
 
     monkeypatch.setattr("getpass.getuser", nameless)
-    words = ["lift", board().machine, "--why", "because", "--database", f"sqlite:///{tmp_path}/history.sqlite"]
+    words = ["lift", board().machine, "--reason", "because", "--database", f"sqlite:///{tmp_path}/history.sqlite"]
     assert isinstance(CliRunner().invoke(command, words).exception, BadInput)
     assert len(quarantined(bench.history)) == 1
