@@ -97,12 +97,12 @@ class Blocks:
         return NoInterval.FEW_SAMPLES if self._independent_above(bucket, quantile) < LEAST_ABOVE else None
 
     def _bucket(self, quantile: float) -> int:
-        """That which holds the quantile of all values."""
+        """Index of the bucket that contains the quantile of all values."""
         up_to = np.cumsum(self._total.sum(axis=0))
         return int(np.searchsorted(up_to, quantile * up_to[-1]))
 
     def _below(self, bucket: int, quantile: float) -> list[FloatArray]:
-        """Of each run, values of its cells up to a bucket, less what the quantile expects."""
+        """For each run, by cell: number of values up to a bucket, minus the number that the quantile expects."""
         return [run[:, : bucket + 1].sum(axis=1) - quantile * run.sum(axis=1) for run in self.counts]
 
     def _outlasts_blocks(self, bucket: int, below: Sequence[FloatArray]) -> bool:

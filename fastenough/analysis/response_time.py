@@ -263,7 +263,7 @@ def _scaled(task: PeriodicTask, share: int) -> PeriodicTask:
 
 
 def _greatest(limit: int, holds: Callable[[int], bool]) -> int:
-    """The greatest number up to ``limit`` that holds, where what holds for one holds for each below; -1: not even 0."""
+    """The greatest number up to ``limit`` for which ``holds`` is true, as for all below it; -1: not even for 0."""
     low, high = -1, limit + 1
     while high - low > 1:
         middle = (low + high) // 2

@@ -44,7 +44,7 @@ class _Sending(TypedDict):
     required=True,
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="KEY",
-    help="ssh key to sign with.",
+    help="SSH key that signs the order.",
 )
 @click.option("--signer", required=True, metavar="NAME", help="Name of the key in the board's file of allowed signers.")
 @click.option(
@@ -71,7 +71,7 @@ def _plan_value(path: Path) -> str:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}; name a plan file") from error
+        raise BadInput(f"{path}: {error.strerror}; pass the path of a plan file") from error
     parse_plan(content, path.name)
     return packed_plan(content)
 

@@ -95,7 +95,7 @@ def revoke(name: str, path: Path, as_json: bool) -> None:
     if as_json:
         print_json({"revoked": revoked.grants})
     else:
-        print(f"{revoked.name}: removed; write the configuration again, and let the server read it")
+        print(f"{revoked.name}: removed; update users.conf (fastenough farm user conf) and send SIGHUP to the server")
 
 
 @command.command(cls=Command, example="fastenough farm user conf > users.conf")

@@ -31,7 +31,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.command(cls=Command, example="fastenough pack --limit 100us --out evidence.zip --sign ~/.ssh/id_ed25519")
 @click.argument("runs", nargs=-1)
 @click.option("--out", type=_FILE, required=True, metavar="FILE", help="New file to write.")
-@click.option("--sign", "key", type=_FILE, metavar="KEY", help="ssh key to sign with.")
+@click.option("--sign", "key", type=_FILE, metavar="KEY", help="SSH key that signs the pack.")
 @requirement_options
 @click.option("--probe", metavar="PROBE", help="Probe whose runs --limit applies to, if the runs have several.")
 @only_these_option

@@ -50,12 +50,12 @@ class FleetUser:
 
     @property
     def grants(self) -> dict[str, object]:
-        """What may be shown."""
+        """The user without the hash of its password."""
         return {name: value for name, value in asdict(self).items() if name != "bcrypt"}
 
 
 class FleetUsers:
-    """The users in a file, which is made with the first of them."""
+    """The users in a file, which is created with the first user."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._file = path, SecretFile(path, "users")
@@ -102,7 +102,7 @@ class FleetUsers:
 
 
 def _user(entry: Entry) -> FleetUser:
-    """Raises ValueError, KeyError, TypeError, OverflowError or OSError."""
+    """Parse a stored user; raises ValueError, KeyError, TypeError, OverflowError or OSError."""
     user = FleetUser(**{**entry, "role": Role(entry["role"])})  # type: ignore[arg-type]
     datetime.fromtimestamp(user.created_s, UTC)  # a time that can be printed
     if not all(isinstance(text, str) for text in (user.name, user.site, user.bcrypt)):
@@ -114,7 +114,7 @@ def _user(entry: Entry) -> FleetUser:
 
 
 def _require_valid(name: str, role: Role) -> None:
-    """Raises BadInput: names are written into the server's configuration and into topics."""
+    """Raise BadInput for an invalid name: names are written into the server's configuration and into topics."""
     if role is Role.BOARD and not _MACHINE.fullmatch(name):
         raise BadInput(f"{name[:80]!r} is not a machine id; write its 32 hexadecimal digits")
     if not _NAME.fullmatch(name) or (role is not Role.BOARD and _MACHINE.fullmatch(name)):
@@ -124,7 +124,7 @@ def _require_valid(name: str, role: Role) -> None:
 def _hash(password: str) -> str:
     """The bcrypt hash that NATS compares a password with.
 
-    At the least cost: passwords have 256 random bits, and all boards of a fleet connect again after a restart.
+    It has the lowest cost: passwords have 256 random bits, and all boards of a fleet connect again after a restart.
     """
     salt = "".join(secrets.choice(_SALT) for _ in range(21)) + secrets.choice(_LAST_OF_SALT)
     for name in _LIBRARIES:

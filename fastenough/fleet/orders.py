@@ -23,7 +23,7 @@ from fastenough.model import BadInput
 from fastenough.pack.signature import sign
 
 NAMESPACE = "fastenough-order"
-"""Signatures made for another purpose, such as an evidence pack, are no orders."""
+"""Namespace of signatures; one made for another purpose, such as an evidence pack, signs no order."""
 ACTIONS = ("check", "interval", "trace", "plan")
 REPLAYED = "replayed"
 _MACHINE = re.compile(r"[0-9a-f]{32}")
@@ -38,7 +38,7 @@ _AGAIN_S = 35.0
 
 @dataclass(frozen=True)
 class Order:
-    """An order to the board of a machine id.  ``by``: who signs, by the name in the board's file of allowed signers."""
+    """An order to the board of a machine id.  ``by``: name of the signer in the board's file of allowed signers."""
 
     id: str
     machine: str
@@ -55,7 +55,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Acknowledgement:
-    """A board's answer: ``state`` is ``done`` or ``refused``, then with a ``reason``; ``detail`` is of the executor."""
+    """A board's answer: ``state`` is ``done`` or ``refused`` (with a ``reason``); ``detail``: text of the executor."""
 
     order: str
     state: str
@@ -64,7 +64,7 @@ class Acknowledgement:
 
 
 def make_order(machine: str, action: str, value: str, by: str, valid_s: float) -> Order:
-    """A new order, valid from now on for ``valid_s`` seconds; raises BadInput for what a board would refuse."""
+    """A new order, valid from now on for ``valid_s`` seconds; raises BadInput if a board would refuse it."""
     if not _MACHINE.fullmatch(machine):
         raise BadInput(f"{machine[:40]!r} is not a machine id; write its 32 hexadecimal digits")
     if not _SIGNER.fullmatch(by):

@@ -68,7 +68,7 @@ LIFTED = Table(
     Column("why", Text, nullable=False),
     Column("fault", Text, nullable=False),
 )
-"""Quarantines that an operator lifted: when, by whom, why, and what they were imposed for."""
+"""Lifted quarantines: time, operator, reason, and ``fault``, the reason of the quarantine."""
 
 INTERVAL = Table(
     "fleet_interval",
