@@ -30,17 +30,22 @@ def command() -> None:
 @database_option
 @json_option
 def list_command(database: str, as_json: bool) -> None:
-    """List the quarantined machine ids, and the lifted quarantines."""
+    """List quarantined machine ids and lifted quarantines.
+
+    A machine id is quarantined if two boards publish under it: their recordings are not stored.
+    """
     with closing(tables.opened(database)) as history:
         machines, lifted = quarantine.quarantined(history), quarantine.lifted(history)
     if as_json:
-        print_json({"quarantined": [asdict(one) for one in machines], "lifted": [asdict(one) for one in lifted]})
+        print_json(
+            {"quarantined": [asdict(machine) for machine in machines], "lifted": [asdict(entry) for entry in lifted]}
+        )
         return
     if machines:
         print_table(
             "Quarantined",
             ("Machine", "Type", "Reason"),
-            [(one.machine, one.type, one.fault) for one in machines],
+            [(machine.machine, machine.type, machine.fault) for machine in machines],
             texts=3,
         )
     else:

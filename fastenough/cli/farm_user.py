@@ -100,9 +100,14 @@ def revoke(name: str, path: Path, as_json: bool) -> None:
 
 @command.command(cls=Command, example="fastenough farm user conf > users.conf")
 @_users_option
-def conf(path: Path) -> None:
+@json_option
+def conf(path: Path, as_json: bool) -> None:
     """Print the accounts of the server's configuration.
 
     nats.conf includes them.  A running server reads them again after SIGHUP.
     """
-    print(configuration(FleetUsers(path).listed()), end="")
+    text = configuration(FleetUsers(path).listed())
+    if as_json:
+        print_json({"configuration": text})
+    else:
+        print(text, end="")

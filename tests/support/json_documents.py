@@ -329,6 +329,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "farm run": _FARM_LINE,
     "farm take": _FARM_LINE,
     "farm user add": Versioned({"passwords": Mapping[str, str]}),
+    "farm user conf": Versioned({"configuration": str}),
     "farm user list": Versioned({"users": ListOf(_FLEET_USER)}),
     "farm user revoke": Versioned({"revoked": _FLEET_USER}),
     "farm quarantine list": Versioned({"quarantined": ListOf(QuarantinedMachine), "lifted": ListOf(LiftedQuarantine)}),

@@ -109,6 +109,7 @@ COMMANDS = {
     "farm token revoke": [("lab",)],
     "farm quarantine list": [()],
     "farm user add": [("taker1", "--role", "taker", "--site", "lab")],
+    "farm user conf": [()],
     "farm user list": [()],
     "farm user revoke": [("taker1",)],
 }
