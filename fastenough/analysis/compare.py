@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from fastenough.analysis import bounds
-from fastenough.analysis.bootstrap import ResampledQuantiles, difference_of
+from fastenough.analysis.bootstrap import ResampledQuantiles, difference_of, no_interval_of_difference
 from fastenough.analysis.clusters import LEAST_DISTURBANCES, holm, inflated, size_at_all_scales
 from fastenough.analysis.differences import all_differences, refusal, run_values, series_values
 from fastenough.analysis.disturbances import exceedances_over_time
 from fastenough.analysis.keys import RUN_KEYS, SERIES_KEYS
 from fastenough.analysis.measures import CONFIDENCE, QUANTILES
 from fastenough.analysis.merged import Merged, MixedRuns, judged_series, merge_samples
+from fastenough.analysis.resampling import NoInterval
 from fastenough.model import BadInput, FastenoughError, Series
 from fastenough.recording import Recording
 from fastenough.recording.timeline import IntArray
@@ -26,11 +27,11 @@ from fastenough.recording.timeline import IntArray
 
 @dataclass(frozen=True)
 class QuantileDifference:
-    """Second minus first, in ns, with its interval; None if a run has too few samples for the quantile or too few
-    blocks for an interval, or if its source only counted the values there.
+    """Second minus first, in ns, with its interval; None if a run has too few samples for the quantile, or if its
+    source only counted the values there.
 
     ``chance``: p-value, the least error at which the interval excludes zero.  ``shown``: significant also when all
-    reported differences are judged together.
+    reported differences are judged together.  ``no_interval``: why a difference has no interval.
     """
 
     quantile: float
@@ -41,6 +42,7 @@ class QuantileDifference:
     upper_ns: float | None = None
     chance: float | None = None
     shown: bool = False
+    no_interval: NoInterval | None = None
 
     @property
     def ends(self) -> tuple[float, float] | None:
@@ -88,6 +90,11 @@ class Comparison:
         chances = [*(each.chance for each in self.quantiles), *(each.chance for each in self.rates)]
         return [chance for chance in chances if chance is not None]
 
+    def no_interval(self) -> NoInterval:
+        """Why no difference has an interval, if none has; dependence, if it is the reason at any quantile."""
+        reasons = {difference.no_interval for difference in self.quantiles}
+        return NoInterval.DEPENDENT if NoInterval.DEPENDENT in reasons else NoInterval.FEW_SAMPLES
+
     def with_significance(self, significant: Iterator[bool], together: int) -> Comparison:
         """The comparison, with each difference of a p-value marked as significant or not."""
         return replace(
@@ -127,7 +134,7 @@ def _quantile_difference(
     observed = QuantileDifference(quantile, first_ns, second_ns, second_ns - first_ns)
     resampled = difference_of(first.edges(quantile), second.edges(quantile))
     if resampled is None:
-        return observed
+        return replace(observed, no_interval=no_interval_of_difference(first, second, quantile))
     lower_ns, upper_ns = resampled.interval(confidence)
     return replace(observed, lower_ns=lower_ns, upper_ns=upper_ns, chance=resampled.chance_of_none())
 

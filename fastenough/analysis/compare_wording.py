@@ -11,6 +11,7 @@ from fastenough.analysis.checks import findings_of
 from fastenough.analysis.compare import Comparison, QuantileDifference
 from fastenough.analysis.machine import INSTRUCTIONS, counts_instructions, is_emulated
 from fastenough.analysis.paired import Effect
+from fastenough.analysis.resampling import NoInterval
 from fastenough.model import Role, Verdict
 from fastenough.recording import Recording
 
@@ -75,7 +76,7 @@ def comparison_text(comparison: Comparison, which: str) -> str:
         )
     if comparison.chances():
         return f"no difference of the {which} run is shown"
-    return f"the {which} run has too few samples for any interval"
+    return f"no interval for the {which} run ({comparison.no_interval()})"
 
 
 def _telling(comparisons: Sequence[Comparison], judged: Collection[str]) -> list[Comparison]:
@@ -83,10 +84,15 @@ def _telling(comparisons: Sequence[Comparison], judged: Collection[str]) -> list
     return [comparison for comparison in comparisons if comparison.series.split(" ")[0] in judged] or list(comparisons)
 
 
+def _is_too_short(comparison: Comparison) -> bool:
+    """Whether no difference has an interval, for lack of samples."""
+    return not comparison.chances() and comparison.no_interval() is NoInterval.FEW_SAMPLES
+
+
 def conclusion(comparisons: Sequence[Comparison], judged: Collection[str]) -> str:
     """One sentence about the judged series, or about all if there are none."""
     others = list(dict.fromkeys(comparison.second_id for comparison in comparisons))
-    if len(others) > 1 and not any(comparison.chances() for comparison in comparisons):
+    if len(others) > 1 and all(map(_is_too_short, comparisons)):
         return "too little data for any interval; measure at least 30 s per run"
     sentences = [
         _conclusion_of_run(

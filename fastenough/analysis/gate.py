@@ -286,7 +286,7 @@ def _growth_text(result: _GrowthResult) -> str:
     )
     if base is None or other is None or resampled is None:
         why = no_interval_of_difference(result.sides.base, result.sides.other, result.growth.quantile)
-        return f"{result.sides.name} at {words.percent(result.growth.quantile)}: {why}"
+        return f"{result.sides.name} at {words.percent(result.growth.quantile)}: no interval ({why})"
     lower, upper = resampled.interval(result.growth.confidence)
     return (
         f"{result.sides.name} at {words.percent(result.growth.quantile)}: {words.latency(base)} before, "

@@ -40,8 +40,8 @@ _MOST_CELLS = 240
 class NoInterval(StrEnum):
     """Why a quantile has no interval."""
 
-    FEW_SAMPLES = "too few samples for an interval"
-    DEPENDENT = "no interval: samples depend on each other for longer than a 30th of the measured time"
+    FEW_SAMPLES = "too few samples"
+    DEPENDENT = "samples depend on each other for longer than a 30th of the measured time"
 
 
 @dataclass(frozen=True, eq=False)

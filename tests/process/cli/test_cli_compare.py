@@ -6,15 +6,28 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from fastenough.analysis import Comparison
+from fastenough.analysis import Comparison, compare
 from fastenough.analysis.compare import QuantileDifference
-from fastenough.analysis.compare_wording import BY_ITSELF, GREATER, NONE, OPEN, SMALLER, conclusion, finding
+from fastenough.analysis.compare_wording import (
+    BY_ITSELF,
+    GREATER,
+    NONE,
+    OPEN,
+    SMALLER,
+    conclusion,
+    finding,
+    judged_names,
+)
+from fastenough.analysis.resampling import NoInterval
+from fastenough.recording import Recording, read_recording
 from fastenough.store import Store
 from tests.process.cli.test_cli_variants import keep
 from tests.support.cli_calls import fastenough
-from tests.support.recordings import latencies
+from tests.support.recordings import Plan, latencies, write
 from tests.support.terminal import Terminal, screen
 
 pytestmark = pytest.mark.machines
@@ -33,6 +46,10 @@ def quantile(lower_ns: float | None, upper_ns: float | None, share: float = 0.99
         None if middle is None else 0.001 if zero_is_out else 0.5,
         zero_is_out,
     )
+
+
+def read(folder: Path, name: str, values: list[list[NDArray[np.int64]]]) -> Recording:
+    return read_recording(write(folder / f"{name}.jsonl", Plan(values, run_id=name)))
 
 
 def comparison(*quantiles: QuantileDifference, series: str = "wakeup_corrected") -> Comparison:
@@ -63,6 +80,10 @@ def test_the_conclusion_is_that_of_the_judged_series() -> None:
     assert "too few samples" in conclusion([replace(judged, quantiles=(quantile(None, None),))], set())
     short = [replace(judged, second_id=run, quantiles=(quantile(None, None),)) for run in ("b", "c")]
     assert conclusion(short, set()) == ("too little data for any interval; measure at least 30 s per run")
+    dependent = replace(judged, quantiles=(replace(quantile(None, None), no_interval=NoInterval.DEPENDENT),))
+    assert NoInterval.DEPENDENT in conclusion([dependent], set())
+    both = conclusion([short[0], replace(dependent, second_id="c")], set())
+    assert NoInterval.FEW_SAMPLES in both and NoInterval.DEPENDENT in both
     uneven = replace(judged, quantiles=(quantile(1234, 1236),))
     assert "by 1.24 µs, 95 % interval 1.23 to 1.24" in conclusion([uneven], set()), "as the table says it"
     mixed = comparison(quantile(1, 2, 0.5), quantile(-2, -1, 0.999))
@@ -74,6 +95,17 @@ def test_the_conclusion_is_that_of_the_judged_series() -> None:
     third = replace(judged, second_id="c", quantiles=(quantile(-3000, -1000),))
     assert conclusion([judged, third], {"wakeup_corrected"}).count("\n") == 0
     assert "; wakeup_corrected: the third run is smaller at 99 %" in conclusion([judged, third], {"wakeup_corrected"})
+
+
+@pytest.mark.parametrize("reason", NoInterval)
+def test_a_difference_without_interval_has_its_reason(tmp_path: Path, reason: NoInterval) -> None:
+    """A calm half and a busy one depend on each other for too long; ten intervals are too few samples."""
+    rows = [[row + 20_000 * (place >= 15) for place, row in enumerate(rows)] for rows in latencies(2)]
+    values = [row[:10] for row in rows] if reason is NoInterval.FEW_SAMPLES else rows
+    runs = [read(tmp_path, "base", latencies(1)), read(tmp_path, "other", values)]
+    median = compare(*runs)[0].quantiles[0]
+    assert (median.quantile, median.ends, median.no_interval) == (0.5, None, reason)
+    assert reason in conclusion(compare(*runs), judged_names(runs))
 
 
 @pytest.mark.parametrize("columns", [80, 200])
