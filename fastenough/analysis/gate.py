@@ -18,8 +18,7 @@ from fastenough.analysis.clusters import holm
 from fastenough.analysis.compare import Comparison, Sides
 from fastenough.analysis.differences import all_differences, differing_keys, run_values
 from fastenough.analysis.excluded_runs import ExcludedRuns, RequiredOfRun, Selection, exclusion_text, forbids_pass
-from fastenough.analysis.instructions import InstructionComparison, PathComparison, PathFigure
-from fastenough.analysis.instructions_wording import difference_text
+from fastenough.analysis.instructions import InstructionComparison, PathComparison, PathFigure, difference_text
 from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.merged import grouped, load_name
 from fastenough.analysis.nights import NightsEvidence

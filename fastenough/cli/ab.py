@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from fastenough.analysis import words
-from fastenough.analysis.compare_wording import GREATER, OPEN, SMALLER, finding, significant_quantiles
+from fastenough.analysis.compare import GREATER, OPEN, SMALLER, finding, significant_quantiles
 from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.paired import (
     LEAST_PAIRS,

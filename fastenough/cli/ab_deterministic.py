@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
-from fastenough.analysis.compare_wording import cautions
-from fastenough.analysis.instructions import MaximaComparison, PathComparison, compare_instructions
-from fastenough.analysis.instructions_wording import instructions_conclusion
+from fastenough.analysis.compare import cautions
+from fastenough.analysis.instructions import (
+    MaximaComparison,
+    PathComparison,
+    compare_instructions,
+    instructions_conclusion,
+)
 from fastenough.cli.instruction_tables import print_instructions
 from fastenough.cli.output import print_json, say
 from fastenough.jobs.ab import AbTest

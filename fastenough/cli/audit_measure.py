@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fastenough import words
 from fastenough.analysis.change_effects import ChangeEffect
-from fastenough.analysis.compare_wording import finding
+from fastenough.analysis.compare import finding
 from fastenough.analysis.paired import ROUND, TAIL_QUANTILE
 from fastenough.audit import changeable_now
 from fastenough.audit.emit.lines import Remark

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import click
 
-from fastenough.analysis.compare_wording import comparison_text
+from fastenough.analysis.compare import comparison_text
 from fastenough.analysis.excluded_runs import Selection, selection_note
 from fastenough.analysis.gate import LimitResult, subject_of
-from fastenough.analysis.instructions import MaximaComparison, PathComparison
-from fastenough.analysis.instructions_wording import instructions_conclusion
+from fastenough.analysis.instructions import MaximaComparison, PathComparison, instructions_conclusion
 from fastenough.analysis.machine import INSTRUCTIONS
 from fastenough.cli.commands import Command
 from fastenough.cli.options import existing_store, json_option, only_these_option, store_option

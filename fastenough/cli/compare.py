@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from fastenough.analysis import Comparison, compare, grouped, words
-from fastenough.analysis.compare_wording import (
+from fastenough.analysis.compare import (
     ORDINALS,
     cautions,
     conclusion,
@@ -24,8 +24,8 @@ from fastenough.analysis.instructions import (
     MaximaComparison,
     PathComparison,
     compare_instructions,
+    instructions_conclusion,
 )
-from fastenough.analysis.instructions_wording import instructions_conclusion
 from fastenough.analysis.machine import counts_instructions
 from fastenough.cli.commands import Command
 from fastenough.cli.instruction_tables import print_instructions

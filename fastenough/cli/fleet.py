@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from fastenough import words
-from fastenough.analysis import fleet_wording
+from fastenough.analysis import fleet
 from fastenough.analysis.fleet import SHARE, BoardResult, FleetEvidence
 from fastenough.cli.commands import Command
 from fastenough.cli.options import (
@@ -72,12 +72,12 @@ def _print_boards(evidence: FleetEvidence) -> None:
 
 def _rate_lines(evidence: FleetEvidence) -> Iterator[str]:
     """The rate of disturbances of the type and of a new board, on the CPU and load with the weakest evidence."""
-    weakest = fleet_wording.weakest(evidence)
+    weakest = fleet.weakest(evidence)
     if weakest is None or weakest.new_board_every_ns is None:
         return
     sure, limit = words.percent(evidence.requirement.confidence), words.exact_time(evidence.requirement.limit_ns)
     counts = f"{words.counted(weakest.disturbances, 'disturbance')} above {limit} in {readable(weakest.measured_ns)}"
-    yield f"{fleet_wording.place(weakest)}: {counts} on {words.counted(weakest.boards, 'board')}"
+    yield f"{fleet.place(weakest)}: {counts} on {words.counted(weakest.boards, 'board')}"
     variation = weakest.detectable_variation
     power = (
         "too few disturbances to find any difference"
@@ -97,7 +97,7 @@ def _rate_lines(evidence: FleetEvidence) -> Iterator[str]:
 def _print(result: FleetResult) -> None:
     evidence = result.evidence
     say(f"{result.verdict}: {result.headline}")
-    say(f"Requirement of each board: {fleet_wording.requirement_text(evidence.requirement)}")
+    say(f"Requirement of each board: {fleet.requirement_text(evidence.requirement)}")
     print()
     _print_boards(evidence)
     say_list("Rate of disturbances", tuple(_rate_lines(evidence)))

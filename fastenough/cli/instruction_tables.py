@@ -6,9 +6,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fastenough import words
-from fastenough.analysis.compare_wording import finding
-from fastenough.analysis.instructions import InstructionComparison, MaximaComparison, PathComparison
-from fastenough.analysis.instructions_wording import NULL_CHANGES, TOO_FEW_PHASES, difference_text, histograms_text
+from fastenough.analysis.compare import finding
+from fastenough.analysis.instructions import (
+    NULL_CHANGES,
+    TOO_FEW_PHASES,
+    InstructionComparison,
+    MaximaComparison,
+    PathComparison,
+    difference_text,
+    histograms_text,
+)
 from fastenough.cli.output import print_table, say
 
 _SHARES = (0.0, 0.5, 0.9, 1.0)

@@ -20,8 +20,8 @@ from fastenough.analysis.instructions import (
     MaximaComparison,
     PathComparison,
     compare_instructions,
+    difference_text,
 )
-from fastenough.analysis.instructions_wording import difference_text
 from fastenough.board import Board
 from fastenough.campaign import Plan, Progress, StopRequest, run_campaign
 from fastenough.campaign.ledger import complete_runs

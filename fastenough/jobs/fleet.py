@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from fastenough.analysis import fleet_wording
+from fastenough.analysis import fleet
 from fastenough.analysis.board_types import RunKind, boards_of, loads_of, type_text
 from fastenough.analysis.distinct import distinct
 from fastenough.analysis.excluded_runs import ExcludedRuns, RequiredOfRun, excluded_run
@@ -96,10 +96,10 @@ def judge_fleet(
     loads = tuple(str(load) for load in loads_of(boards))
     return FleetResult(
         verdict,
-        fleet_wording.headline(evidence, verdict, type_text(examples[0]), loads, _selection(runs, question)),
-        tuple(fleet_wording.reasons(evidence, runs.excluded, complete=complete)),
-        tuple(fleet_wording.next_steps(evidence, verdict)),
-        tuple(fleet_wording.cautions(evidence, [run.board for run in runs.unpooled], runs.other_loads, runs.damaged)),
+        fleet.headline(evidence, verdict, type_text(examples[0]), loads, _selection(runs, question)),
+        tuple(fleet.reasons(evidence, runs.excluded, complete=complete)),
+        tuple(fleet.next_steps(evidence, verdict)),
+        tuple(fleet.cautions(evidence, [run.board for run in runs.unpooled], runs.other_loads, runs.damaged)),
         type_text(examples[0]),
         loads,
         evidence,
@@ -122,7 +122,7 @@ def _selection(runs: FleetRuns, question: FleetQuestion) -> str:
     """The note of a headline that states what was left out; empty where nothing was."""
     if not question.only_these:
         return ""
-    return fleet_wording.selection_note(runs.excluded, runs.excluded_boards)
+    return fleet.selection_note(runs.excluded, runs.excluded_boards)
 
 
 def _kinds(examples: Sequence[Recording]) -> list[RunKind]:

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from fastenough import words
 from fastenough.analysis.board_rates import MOST_VARIATION
 from fastenough.analysis.board_types import POOLED_KEYS, BoardRuns
-from fastenough.analysis.fleet import FleetEvidence
-from fastenough.analysis.fleet_wording import share_text
+from fastenough.analysis.fleet import FleetEvidence, share_text
 from fastenough.pack.assumptions import CONTRADICTED, HOLDS, Assumption, checked, declared
 
 ASSUMED = "assumed"

@@ -9,7 +9,7 @@ from statistics import fmean
 from fastenough.analysis import words
 from fastenough.analysis.blocking_trace import TracedCpu
 from fastenough.analysis.change_effects import ChangeEffect
-from fastenough.analysis.compare_wording import finding
+from fastenough.analysis.compare import finding
 from fastenough.analysis.composed_bound import Composed
 from fastenough.analysis.task_set import CpuSchedulability, TaskAnswer
 from fastenough.hunt.recipes import description_of

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fastenough import words
 from fastenough.analysis.compare import Comparison
 from fastenough.analysis.gate import BaselinePair, LimitResult, subject_of
-from fastenough.analysis.instructions_wording import instructions_conclusion
+from fastenough.analysis.instructions import instructions_conclusion
 from fastenough.analysis.machine import INSTRUCTIONS
 from fastenough.model import Verdict
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from fastenough import words
 from fastenough.analysis import Comparison, compare
-from fastenough.analysis.compare import QuantileDifference
-from fastenough.analysis.compare_wording import (
+from fastenough.analysis.compare import (
     ORDINALS,
+    QuantileDifference,
     cautions,
     conclusion,
     finding,

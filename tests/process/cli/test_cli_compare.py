@@ -11,13 +11,13 @@ import pytest
 from numpy.typing import NDArray
 
 from fastenough.analysis import Comparison, compare
-from fastenough.analysis.compare import QuantileDifference
-from fastenough.analysis.compare_wording import (
+from fastenough.analysis.compare import (
     BY_ITSELF,
     GREATER,
     NONE,
     OPEN,
     SMALLER,
+    QuantileDifference,
     conclusion,
     finding,
     judged_names,

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.analysis.instructions import LEAST_PHASES
-from fastenough.analysis.instructions_wording import TOO_FEW_PHASES
+from fastenough.analysis.instructions import LEAST_PHASES, TOO_FEW_PHASES
 from fastenough.store import Store
 from tests.process.cli.test_cli_variants import keep
 from tests.support.cli_calls import command_line

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fastenough.analysis import Assessment, judge, words
-from fastenough.analysis.compare_wording import cautions
+from fastenough.analysis.compare import cautions
 from fastenough.analysis.machine import INSTRUCTIONS
 from fastenough.model import VERDICT_EXIT_STATUS, ExitStatus, Requirement, Role, Verdict
 from fastenough.recording import Recording

@@ -13,12 +13,13 @@ import pytest
 from fastenough.analysis import MixedRuns
 from fastenough.analysis.instructions import (
     LEAST_PHASES,
+    TOO_FEW_PHASES,
     MaximaComparison,
     PathComparison,
     compare_instructions,
     difference_of_means,
+    instructions_conclusion,
 )
-from fastenough.analysis.instructions_wording import TOO_FEW_PHASES, instructions_conclusion
 from fastenough.model import BadInput
 from fastenough.recording import Recording
 from tests.support.deterministic_runs import COUNTED, EMULATOR, PATH, one_interval
