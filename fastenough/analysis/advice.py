@@ -47,8 +47,8 @@ class Approach:
 
 
 APPROACHES = {
-    one.id: one
-    for one in (
+    approach.id: approach
+    for approach in (
         Approach(
             "user-stock",
             "user space on stock Linux",

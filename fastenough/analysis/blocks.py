@@ -55,9 +55,9 @@ def chance_of_equal(groups: Sequence[IntArray]) -> float:
     counts = np.concatenate(groups).astype(np.float64)
     sizes = np.array([group.size for group in groups])
     begins = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    spread = _spread(counts[_orders(counts.size)], begins, sizes)
-    seen = _spread(counts[None, :], begins, sizes)[0]
-    return float((1 + np.count_nonzero(spread >= seen * (1 - 1e-12))) / (1 + _PERMUTATIONS))
+    spreads = _spread(counts[_orders(counts.size)], begins, sizes)
+    measured_spread = _spread(counts[None, :], begins, sizes)[0]
+    return float((1 + np.count_nonzero(spreads >= measured_spread * (1 - 1e-12))) / (1 + _PERMUTATIONS))
 
 
 @lru_cache(maxsize=2)
@@ -85,15 +85,15 @@ def runs_agree(counts: Sequence[IntArray]) -> bool:
 
     Those too short to tell are left out of it: beside one of these the others may differ all the same.
     """
-    telling = [each for each in counts if each.size >= _STRETCHES]
-    if len(telling) < 2:
+    long_runs = [run for run in counts if run.size >= _STRETCHES]
+    if len(long_runs) < 2:
         return True
-    length = max(1, min(each.size for each in telling) // LEAST_BLOCKS)
-    gathered = [cells(each, each.size // length) for each in telling]
-    return chance_of_equal(gathered) > LEVEL
+    length = max(1, min(run.size for run in long_runs) // LEAST_BLOCKS)
+    cells_per_run = [cells(run, run.size // length) for run in long_runs]
+    return chance_of_equal(cells_per_run) > LEVEL
 
 
-def gathered(runs: Sequence[NDArray[Any]]) -> tuple[list[NDArray[Any]], int] | None:
+def divide_into_cells(runs: Sequence[NDArray[Any]]) -> tuple[list[NDArray[Any]], int] | None:
     """Intervals of runs, each intervals x buckets, gathered to cells, and how many cells a block has; None: too few.
 
     Blocks are as long as 30 of them allow, begin anywhere within a run, and never reach into another.
@@ -102,36 +102,36 @@ def gathered(runs: Sequence[NDArray[Any]]) -> tuple[list[NDArray[Any]], int] | N
     if intervals < LEAST_BLOCKS:
         return None
     per_cell = max(1, intervals // _CELLS)
-    each = [cells(run.T, max(1, run.shape[0] // per_cell)).T for run in runs]
-    length = max(1, sum(run.shape[0] for run in each) // LEAST_BLOCKS)
-    while length > 1 and sum(run.shape[0] // length for run in each) < LEAST_BLOCKS:
+    cells_per_run = [cells(run.T, max(1, run.shape[0] // per_cell)).T for run in runs]
+    length = max(1, sum(run.shape[0] for run in cells_per_run) // LEAST_BLOCKS)
+    while length > 1 and sum(run.shape[0] // length for run in cells_per_run) < LEAST_BLOCKS:
         length -= 1
-    whole = [run for run in each if run.shape[0] >= length]
+    whole = [run for run in cells_per_run if run.shape[0] >= length]
     return (whole, length) if sum(run.shape[0] // length for run in whole) >= LEAST_BLOCKS else None
 
 
-def resampled(runs: Sequence[IntArray], draws: int = DRAWS) -> FloatArray | None:
+def resample(runs: Sequence[IntArray], draws: int = DRAWS) -> FloatArray | None:
     """Sums of buckets (draws x buckets) over blocks drawn from runs, each intervals x buckets; None: too few blocks.
 
     Fewer blocks are drawn than there are, so that the spread of the draws is that of Student's t with as many degrees
     of freedom.
     """
-    found = gathered(runs)
-    if found is None:
+    run_cells = divide_into_cells(runs)
+    if run_cells is None:
         return None
-    whole, length = found
+    whole, length = run_cells
     blocks = sum(run.shape[0] // length for run in whole)
     sums = np.concatenate([_moving(run, length) for run in whole])
     narrower = float(special.ndtri(_TAIL) / special.stdtrit(blocks - 1, _TAIL)) ** 2
-    drawn = max(2, round((blocks - 1) * narrower))
-    return np.asarray(_weights(drawn, sums.shape[0], draws) @ sums.astype(np.float64))
+    number = max(2, round((blocks - 1) * narrower))
+    return np.asarray(_weights(number, sums.shape[0], draws) @ sums.astype(np.float64))
 
 
 @lru_cache(maxsize=2)
-def _weights(drawn: int, places: int, draws: int) -> FloatArray:
+def _weights(number: int, places: int, draws: int) -> FloatArray:
     """Number of times that each block is drawn (draws x blocks), the same for all series of two runs."""
     random = np.random.default_rng(_SEED)
-    return random.multinomial(drawn, np.full(places, 1.0 / places), size=draws).astype(np.float64)
+    return random.multinomial(number, np.full(places, 1.0 / places), size=draws).astype(np.float64)
 
 
 def outlasts_blocks(courses: Sequence[FloatArray]) -> bool:
@@ -140,10 +140,10 @@ def outlasts_blocks(courses: Sequence[FloatArray]) -> bool:
     ``courses``: of each run, what shows it, interval by interval.  It is shown by the correlation of cells half a block
     apart, each run about its own mean.
     """
-    found = gathered([course[:, None] for course in courses])
-    if found is None:
+    run_cells = divide_into_cells([course[:, None] for course in courses])
+    if run_cells is None:
         return False
-    whole, length = found
+    whole, length = run_cells
     apart = max(1, length // 2)
     pairs = sum(max(0, run.shape[0] - apart) for run in whole)
     by_chance = float(-special.ndtri(_FALSE_REFUSALS) / max(1, pairs) ** 0.5)
@@ -165,14 +165,14 @@ def wider_by(courses: Sequence[FloatArray]) -> float:
     where it is negative, plus its standard error where it exceeds that.  What hangs together for longer than a block is
     taken apart by drawing blocks.
     """
-    found = gathered([course[:, None] for course in courses])
-    if found is None:
+    run_cells = divide_into_cells([course[:, None] for course in courses])
+    if run_cells is None:
         return 1.0
-    whole, length = found
+    whole, length = run_cells
     blocks = [_moving(run, length)[:, 0] for run in whole]
     every = np.concatenate(blocks)
     centre, square = float(every.mean()), float(every.var())
-    pairs = np.concatenate([(one[:-length] - centre) * (one[length:] - centre) for one in blocks])
+    pairs = np.concatenate([(sums[:-length] - centre) * (sums[length:] - centre) for sums in blocks])
     if not pairs.size or square == 0.0:
         return 1.0
     correlation, error = float(pairs.mean()) / square, (every.size / length) ** -0.5
@@ -202,8 +202,8 @@ def ranks_of_quantile(
     share = np.where(here > 0, (values_below[:, 0] - below) / np.maximum(here, 1e-9), 1.0)
     share = np.clip(share, 0.0, 1.0)
     sizes = np.zeros(total.size)
-    for one in np.unique(bucket):
-        sizes[one] = size_of(int(one))
+    for place in np.unique(bucket):
+        sizes[place] = size_of(int(place))
     chance = np.random.default_rng(_SEED + 1).standard_normal(row.size)
     share += chance * np.sqrt(share * (1 - share) * sizes[bucket] / np.maximum(total[bucket], 1))
     before = np.cumsum(total) - total

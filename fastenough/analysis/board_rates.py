@@ -109,8 +109,8 @@ def chance_of_homogeneity(counts: CountArray, time: FloatArray) -> float:
         return 1.0
     part = time / time.sum()
     expected = total * part
-    drawn = np.random.default_rng(_SEED).multinomial(total, part, _DRAWS)
-    as_scattered = np.count_nonzero(_scatter(drawn, expected) >= _scatter(counts, expected) * (1.0 - 1e-12))
+    simulated = np.random.default_rng(_SEED).multinomial(total, part, _DRAWS)
+    as_scattered = np.count_nonzero(_scatter(simulated, expected) >= _scatter(counts, expected) * (1.0 - 1e-12))
     return float((1 + as_scattered) / (1 + _DRAWS))
 
 
@@ -125,8 +125,8 @@ def detectable_variation(total: int, time: FloatArray, level: float) -> float | 
     critical = np.quantile(_scatter(random.multinomial(total, part, _DRAWS), expected), 1.0 - level)
     for variation in _VARIATIONS.tolist():
         rates = random.gamma(variation**-2, size=(_TRIALS, time.size)) * part + 1e-300
-        drawn = random.multinomial(total, rates / rates.sum(axis=1, keepdims=True))
-        if np.mean(_scatter(drawn, expected) > critical) >= POWER:
+        simulated = random.multinomial(total, rates / rates.sum(axis=1, keepdims=True))
+        if np.mean(_scatter(simulated, expected) > critical) >= POWER:
             return float(variation)
     return None
 
@@ -144,7 +144,9 @@ def rate_of_new_board(counts: CountArray, time: FloatArray, confidence: float) -
     weights = _posterior(counts, time, means)
     likely = weights > _NEGLIGIBLE * weights.max()
     weight = weights[likely] / weights[likely].sum()
-    mean, shape = (np.broadcast_to(one, weights.shape)[likely] for one in (means[:, np.newaxis], _VARIATION_GRID**-2.0))
+    mean, shape = (
+        np.broadcast_to(values, weights.shape)[likely] for values in (means[:, np.newaxis], _VARIATION_GRID**-2.0)
+    )
 
     def reached(logarithm: float) -> bool:
         return float(weight @ special.gammaincc(shape, shape * math.exp(logarithm) / mean)) <= 1.0 - confidence

@@ -21,7 +21,7 @@ _DRAWS = 4000
 _LEAST_BEYOND = 10
 """Least number of draws beyond a value for their count to estimate its probability."""
 _TAIL = 0.025
-"""Tail probability at which the draws have the spread of Student's t (:func:`blocks.resampled`)."""
+"""Tail probability at which the draws have the spread of Student's t (:func:`blocks.resample`)."""
 _LEAST_CHANCE = 1e-9
 """Smallest p-value that is reported."""
 _SEED = 20260101

@@ -49,16 +49,16 @@ def samples_for_unseen_rate(rate: float, confidence: float) -> int:
     return math.ceil(math.log1p(-confidence) / math.log1p(-rate))
 
 
-def samples_for_rate(allowed: float, seen: float, confidence: float) -> int | None:
+def samples_for_rate(allowed: float, rate: float, confidence: float) -> int | None:
     """Number of samples, at the observed rate, for an upper bound within ``allowed``; None if no number suffices."""
-    if seen >= allowed:
+    if rate >= allowed:
         return None
     low, high = 0, samples_for_unseen_rate(allowed, confidence)
-    while rate_upper(math.ceil(seen * high), high, confidence) > allowed:
+    while rate_upper(math.ceil(rate * high), high, confidence) > allowed:
         low, high = high, high * 2
     while high - low > max(1, high // 100):
         middle = (low + high) // 2
-        if rate_upper(math.ceil(seen * middle), middle, confidence) > allowed:
+        if rate_upper(math.ceil(rate * middle), middle, confidence) > allowed:
             low = middle
         else:
             high = middle

@@ -52,8 +52,8 @@ class Movement:
         if own is None:
             return None
         size, length = own[0], 2
-        while (found := _excess(*(_pieces(each, length) for each in (moved, here, every)))) is not None:
-            at_scale, error = found
+        while (excess := _excess(*(_pieces(values, length) for values in (moved, here, every)))) is not None:
+            at_scale, error = excess
             size = max(size, at_scale * (1.0 + 2.0 * error) if at_scale > own[0] * (1.0 + error) else at_scale)
             length *= 2
         return size
@@ -80,11 +80,11 @@ def _excess(moved: FloatArray, here: FloatArray, every: FloatArray) -> tuple[flo
     and its relative standard error.  ``every``: variance of ``moved`` from all buckets if values are independent.  None
     if the bucket has too small a share of it."""
     share = here / _positive(every)
-    telling = float(share @ share)
-    if telling < _LEAST_PIECES:
+    squares = float(share @ share)
+    if squares < _LEAST_PIECES:
         return None
-    found = float(share @ (moved * moved / _positive(every) - 1.0)) / telling
-    return max(1.0, 1.0 + found), (2.0 / (telling - 1.0)) ** 0.5
+    excess = float(share @ (moved * moved / _positive(every) - 1.0)) / squares
+    return max(1.0, 1.0 + excess), (2.0 / (squares - 1.0)) ** 0.5
 
 
 def movement_of(sums: Sequence[FloatArray], counts: Sequence[IntArray], values: Histogram, index: IntArray) -> Movement:
@@ -107,7 +107,7 @@ def of_buckets(
     sums: Sequence[FloatArray], counts: Sequence[IntArray], mean: FloatArray, variance: FloatArray
 ) -> Movement:
     """Movement in runs, from the mean and the variance of the values of each bucket."""
-    moved = [each - count @ mean for each, count in zip(sums, counts, strict=True)]
+    moved = [values - count @ mean for values, count in zip(sums, counts, strict=True)]
     n = [count.sum(axis=1) for count in counts]
-    centred = [each - cells * (each.sum() / max(1, cells.sum())) for each, cells in zip(moved, n, strict=True)]
+    centred = [values - cells * (values.sum() / max(1, cells.sum())) for values, cells in zip(moved, n, strict=True)]
     return Movement(tuple(centred), tuple(count * variance for count in counts))

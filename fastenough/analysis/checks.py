@@ -209,13 +209,13 @@ _TAKES_TIME = ("steal_ns", "suspended_ns", "throttled", "cgroup_throttled", "the
 
 def _counters_readable(recording: Recording) -> Iterator[CheckFinding]:
     """Lost CPU time must have been counted; of a run with an instrument, in the board's own recording."""
-    wanted = [name for name in _TAKES_TIME if went_backwards(recording, name)]
+    names = [name for name in _TAKES_TIME if went_backwards(recording, name)]
     if _tells_of_its_board(recording):
-        wanted += ["throttled", "suspended_ns"] + ["steal_ns"] * is_virtual(recording)
-        wanted += ["cgroup_throttled"] * bool((recording.head.profile or {}).get("cpu_quota"))
-        wanted += ["clock_step_ns"] * _on_wall_clock(recording)
-        wanted += ["frequency_limited"] * (_scales_frequencies(recording) and not _counts_heat(recording))
-    unknown = [COUNTERS[name] for name in dict.fromkeys(wanted) if counter_total(recording, name) is None]
+        names += ["throttled", "suspended_ns"] + ["steal_ns"] * is_virtual(recording)
+        names += ["cgroup_throttled"] * bool((recording.head.profile or {}).get("cpu_quota"))
+        names += ["clock_step_ns"] * _on_wall_clock(recording)
+        names += ["frequency_limited"] * (_scales_frequencies(recording) and not _counts_heat(recording))
+    unknown = [COUNTERS[name] for name in dict.fromkeys(names) if counter_total(recording, name) is None]
     if unknown:
         yield CheckFinding(
             Verdict.INCONCLUSIVE,
@@ -457,14 +457,16 @@ def check_title(check: Callable[..., Iterator[CheckFinding]]) -> str:
 
 def findings_of(recording: Recording) -> list[CheckFinding]:
     """The findings of every check; of a damaged recording, only the damage."""
-    return _found(recording, RUN_CHECKS)
+    return _findings(recording, RUN_CHECKS)
 
 
 def findings_between(recording: Recording) -> list[CheckFinding]:
     """The same without the check for emulation, which forbids a verdict but not a comparison of runs of one board."""
-    return _found(recording, [check for check in RUN_CHECKS if check is not _not_emulated])
+    return _findings(recording, [check for check in RUN_CHECKS if check is not _not_emulated])
 
 
-def _found(recording: Recording, checks: Sequence[Callable[[Recording], Iterator[CheckFinding]]]) -> list[CheckFinding]:
+def _findings(
+    recording: Recording, checks: Sequence[Callable[[Recording], Iterator[CheckFinding]]]
+) -> list[CheckFinding]:
     applicable = checks if recording.damage is None else (_undamaged,)
     return [finding for check in applicable for finding in check(recording)]

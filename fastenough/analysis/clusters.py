@@ -55,8 +55,8 @@ def size_at_all_scales(counts: NDArray[Any]) -> float:
     counts = counts.astype(np.float64)
     size = own = _size(counts)
     for pieces in _coarser(counts):
-        found, error = _size(pieces), math.sqrt(2.0 / (pieces.size - 1))
-        size = max(size, found * (1.0 + 2.0 * error) if found > own * (1.0 + error) else found)
+        at_scale, error = _size(pieces), math.sqrt(2.0 / (pieces.size - 1))
+        size = max(size, at_scale * (1.0 + 2.0 * error) if at_scale > own * (1.0 + error) else at_scale)
     return size
 
 
@@ -87,7 +87,7 @@ def cluster_size(x: int, runs: int, squares: float, *counts: NDArray[Any], indep
     clusters; else the greatest size counts that runs and time show.
     """
     of_runs = max(1.0, squares / max(x, 1))
-    if independent and all(_spread_like(each, of_runs) for each in counts):
+    if independent and all(_spread_like(intervals, of_runs) for intervals in counts):
         return ClusterSize(of_runs, min(1.0, math.sqrt(max(0.0, of_runs * runs / max(x, 1) - 1.0))))
     return ClusterSize(max(of_runs, *map(size_at_all_scales, counts)), 1.0)
 
@@ -131,16 +131,16 @@ def rate_upper(n: float, x: float, size: float, longest: float, confidence: floa
 
     ``size`` and its ``error``: see ClusterSize; ``longest``: exceedances that one more cluster may have.
     """
-    events, each = _with_longest(x, size, longest, error)
-    return min(1.0, each * sequential.events_upper(events, confidence) / n)
+    events, per_event = _with_longest(x, size, longest, error)
+    return min(1.0, per_event * sequential.events_upper(events, confidence) / n)
 
 
 def rate_is_within(
     n: float, x: float, size: float, longest: float, *, allowed: float, confidence: float, error: float = 1.0
 ) -> bool:
     """Whether :func:`rate_upper` is at most the allowed rate; several times as quick."""
-    events, each = _with_longest(x, size, longest, error)
-    return sequential.log_evidence_below(events, n * allowed / each) >= sequential.log_required(confidence)
+    events, per_event = _with_longest(x, size, longest, error)
+    return sequential.log_evidence_below(events, n * allowed / per_event) >= sequential.log_required(confidence)
 
 
 def chance_of_more(n: float, x: float, size: float, allowed: float, error: float = 1.0) -> float:

@@ -31,7 +31,7 @@ class CpuEvidence:
     """
 
     values: Merged
-    seen: Disturbances
+    disturbances: Disturbances
     requirement: Requirement
     confidence: float
     merged: bool = True
@@ -39,37 +39,47 @@ class CpuEvidence:
     @cached_property
     def upper(self) -> float | None:
         """Upper bound of the rate of exceedances per activation; None with fewer than ten disturbances."""
-        seen = self.seen
-        if not seen.enough:
+        disturbances = self.disturbances
+        if not disturbances.enough:
             return None
-        longest = longest_event(seen, self.requirement)
-        return clusters.rate_upper(seen.n, seen.possibly, seen.size, longest, self.confidence, error=seen.size_error)
+        longest = longest_event(disturbances, self.requirement)
+        return clusters.rate_upper(
+            disturbances.n,
+            disturbances.possibly,
+            disturbances.size,
+            longest,
+            self.confidence,
+            error=disturbances.size_error,
+        )
 
     @property
     def rate_within(self) -> bool:
         """Whether the upper bound of the rate is at most the allowed one."""
-        return self.seen.enough and clusters.rate_is_within(
-            self.seen.n,
-            self.seen.possibly,
-            self.seen.size,
-            longest_event(self.seen, self.requirement),
+        return self.disturbances.enough and clusters.rate_is_within(
+            self.disturbances.n,
+            self.disturbances.possibly,
+            self.disturbances.size,
+            longest_event(self.disturbances, self.requirement),
             allowed=self.requirement.miss_rate,
             confidence=self.confidence,
-            error=self.seen.size_error,
+            error=self.disturbances.size_error,
         )
 
     @cached_property
     def p_value(self) -> float:
         """Of the allowed rate, where more exceed."""
-        p_value = p_value_of(self.seen, self.requirement.miss_rate)
+        p_value = p_value_of(self.disturbances, self.requirement.miss_rate)
         return p_value if p_value < 1.0 and self.resolved and self.steady else 1.0
 
     @cached_property
     def steady(self) -> bool:
         """Whether the system did not change during the measurement, as far as a rate is concerned."""
-        if self.never or self.seen.most < clusters.LEAST_DISTURBANCES:
+        if self.never or self.disturbances.most < clusters.LEAST_DISTURBANCES:
             return True
-        return all(is_stationary(self.seen.counts[self.seen.run_of == run]) for run in np.unique(self.seen.run_of))
+        return all(
+            is_stationary(self.disturbances.counts[self.disturbances.run_of == run])
+            for run in np.unique(self.disturbances.run_of)
+        )
 
     @cached_property
     def higher(self) -> CpuEvidence | None:
@@ -85,12 +95,14 @@ class CpuEvidence:
         for limit_ns in limits_above(self.values, self.requirement.limit_ns):
             above = replace(
                 self,
-                seen=disturbances(self.values, limit_ns),
+                disturbances=disturbances(self.values, limit_ns),
                 requirement=replace(self.requirement, limit_ns=limit_ns),
             )
-            if self.seen.enough and above.seen.possibly < clusters.LEAST_DISTURBANCES:
+            if self.disturbances.enough and above.disturbances.possibly < clusters.LEAST_DISTURBANCES:
                 break
-            if not (above.within_at_limit if above.seen.enough or not self.seen.enough else above.steady):
+            if not (
+                above.within_at_limit if above.disturbances.enough or not self.disturbances.enough else above.steady
+            ):
                 return above
         return None
 
@@ -100,9 +112,9 @@ class CpuEvidence:
 
         Where none is allowed one would refute the requirement, so that nothing is set aside for rates above 0.
         """
-        if self.never and not self.seen.possibly:
-            return self.seen.time_ns / sequential.unseen_upper(self.confidence)
-        return self.seen.time_ns / self.seen.events_upper(self.confidence)
+        if self.never and not self.disturbances.possibly:
+            return self.disturbances.time_ns / sequential.unseen_upper(self.confidence)
+        return self.disturbances.time_ns / self.disturbances.events_upper(self.confidence)
 
     @property
     def never(self) -> bool:
@@ -119,23 +131,25 @@ class CpuEvidence:
     def dense(self) -> bool:
         """Whether there are enough activations: a rate of 1 in 10,000 without a period, or 1 in 100 with one, would
         have been detected."""
-        return self.seen.n >= self.activations_for_never
+        return self.disturbances.n >= self.activations_for_never
 
     @property
     def resolved(self) -> bool:
         """Whether the dependence of disturbances, if any, is shorter than the data can resolve."""
-        return self.never or (self.seen.clusters.supported and not self.seen.long_memory)
+        return self.never or (self.disturbances.clusters.supported and not self.disturbances.long_memory)
 
     @property
     def rests_on_burst(self) -> int | None:
         """The declared longest burst, if the requirement is met only under that declaration."""
-        return self.requirement.longest_burst if self.within and not self.never and not self.seen.enough else None
+        return (
+            self.requirement.longest_burst if self.within and not self.never and not self.disturbances.enough else None
+        )
 
     @property
     def refuted(self) -> bool:
         """Whether a disturbance or a cluster is, or may be, longer than the declared longest burst."""
         declared = self.requirement.longest_burst
-        return declared is not None and self.seen.largest > declared
+        return declared is not None and self.disturbances.largest > declared
 
     @property
     def needed(self) -> int | None:
@@ -143,7 +157,7 @@ class CpuEvidence:
         declared, allowed = self.requirement.longest_burst, self.requirement.miss_rate
         if declared is None or not allowed:
             return None
-        return math.ceil(declared * self.seen.events_upper(self.confidence) / allowed)
+        return math.ceil(declared * self.disturbances.events_upper(self.confidence) / allowed)
 
     @property
     def within(self) -> bool:
@@ -154,30 +168,32 @@ class CpuEvidence:
     def within_at_limit(self) -> bool:
         """Whether the data show that the requirement is met at its limit."""
         if self.never:
-            return self.seen.possibly == 0 and self.dense and self.every_ns >= self.requirement.return_time_ns
-        if self.seen.enough:
+            return self.disturbances.possibly == 0 and self.dense and self.every_ns >= self.requirement.return_time_ns
+        if self.disturbances.enough:
             return self.rate_within and self.resolved and self.steady
-        return self.needed is not None and not self.refuted and self.resolved and self.seen.n >= self.needed
+        return self.needed is not None and not self.refuted and self.resolved and self.disturbances.n >= self.needed
 
     @property
     def deciding(self) -> int | None:
         """Total number of activations that most likely gives a verdict; None if unknown or unreasonably large."""
-        if self.never or self.refuted or not self.seen.n:
+        if self.never or self.refuted or not self.disturbances.n:
             return None
-        if self.requirement.longest_burst is not None and not self.seen.enough:
-            return samples_to_decide(EventCount(self.seen.n, self.seen.events), self._declared_passes, self._few_fail)
-        if self.seen.independent < 1:
+        if self.requirement.longest_burst is not None and not self.disturbances.enough:
+            return samples_to_decide(
+                EventCount(self.disturbances.n, self.disturbances.events), self._declared_passes, self._few_fail
+            )
+        if self.disturbances.independent < 1:
             return None
-        size = self.seen.possibly / self.seen.independent
-        seen = EventCount(self.seen.n, self.seen.independent, clusters.LEAST_DISTURBANCES)
+        size = self.disturbances.possibly / self.disturbances.independent
+        count = EventCount(self.disturbances.n, self.disturbances.independent, clusters.LEAST_DISTURBANCES)
         return samples_to_decide(
-            seen,
+            count,
             lambda n, events: self._rate_passes(n, events, size),
             lambda n, events: self._rate_fails(n, events, size),
         )
 
     def _rate_passes(self, n: float, events: float, size: float) -> bool:
-        longest = longest_event(self.seen, self.requirement)
+        longest = longest_event(self.disturbances, self.requirement)
         return clusters.rate_is_within(
             n,
             events * size,
@@ -185,11 +201,13 @@ class CpuEvidence:
             longest,
             allowed=self.requirement.miss_rate,
             confidence=self.confidence,
-            error=self.seen.size_error,
+            error=self.disturbances.size_error,
         )
 
     def _rate_fails(self, n: float, events: float, size: float) -> bool:
-        chance = clusters.chance_of_more(n, events * size, size, self.requirement.miss_rate, self.seen.size_error)
+        chance = clusters.chance_of_more(
+            n, events * size, size, self.requirement.miss_rate, self.disturbances.size_error
+        )
         return chance <= 1.0 - self.confidence
 
     def _declared_passes(self, n: float, events: float) -> bool:
@@ -201,31 +219,33 @@ class CpuEvidence:
         return evidence >= sequential.log_required(self.confidence)
 
 
-def p_value_of(seen: Disturbances, allowed: float) -> float:
+def p_value_of(disturbances: Disturbances, allowed: float) -> float:
     """p-value of the allowed rate, by what certainly exceeds the limit; valid at every look."""
-    if seen.surely == 0 or seen.n == 0:
+    if disturbances.surely == 0 or disturbances.n == 0:
         return 1.0
     if allowed == 0:
         return 0.0
-    if 2 * seen.surely > seen.n and seen.counts.size:
-        return clusters.chance_where_most_exceed(seen.n, seen.surely, seen.counts.size, allowed)
-    if seen.enough:
-        return clusters.chance_of_more(seen.n, seen.surely, seen.size, allowed, seen.size_error)
-    return sequential.p_value(sequential.log_evidence_above(seen.sure_events, seen.n * allowed))
+    if 2 * disturbances.surely > disturbances.n and disturbances.counts.size:
+        return clusters.chance_where_most_exceed(disturbances.n, disturbances.surely, disturbances.counts.size, allowed)
+    if disturbances.enough:
+        return clusters.chance_of_more(
+            disturbances.n, disturbances.surely, disturbances.size, allowed, disturbances.size_error
+        )
+    return sequential.p_value(sequential.log_evidence_above(disturbances.sure_events, disturbances.n * allowed))
 
 
-def longest_event(seen: Disturbances, requirement: Requirement) -> float:
+def longest_event(disturbances: Disturbances, requirement: Requirement) -> float:
     """Exceedances that one more disturbance may have: by declaration, or by those observed."""
     declared = requirement.longest_burst
-    return seen.longer_run if declared is None else max(seen.longest_run, declared)
+    return disturbances.longer_run if declared is None else max(disturbances.longest_run, declared)
 
 
 def evidence_per_cpu(values: Merged, requirement: Requirement, confidence: float) -> Iterator[CpuEvidence]:
     """Evidence of merged samples of one CPU, or of each run if the runs differ too much to be merged."""
-    seen = disturbances(values, requirement.limit_ns)
-    counts = [seen.counts[seen.run_of == run] for run in np.unique(seen.run_of)]
+    at_limit = disturbances(values, requirement.limit_ns)
+    counts = [at_limit.counts[at_limit.run_of == run] for run in np.unique(at_limit.run_of)]
     if not requirement.miss_rate or len(counts) < 2 or runs_agree(counts):
-        yield CpuEvidence(values, seen, requirement, confidence)
+        yield CpuEvidence(values, at_limit, requirement, confidence)
         return
     for part in values.parts:
         single = merge_samples([part])

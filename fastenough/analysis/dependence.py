@@ -96,14 +96,14 @@ def scale_of(counts: IntArray, runs: int) -> int:
     if counts.size < LEAST_INTERVALS or not counts.any():
         return 0
     busy = np.flatnonzero(counts > np.median(counts))
-    found = 1 if _crowded(int(np.count_nonzero(counts)), runs, counts.size) else 0
+    longest = 1 if _crowded(int(np.count_nonzero(counts)), runs, counts.size) else 0
     for scale in _scales(counts.size):
         uneven = busy.size >= max(_MANY, _MANY_EACH * (counts.size // scale)) and scale > 1
         if _chance_of_gaps(busy, scale, counts.size) <= LEVEL or (
             uneven and _chance_of_dispersion(busy, scale, counts.size) <= LEVEL
         ):
-            found = scale
-    return found
+            longest = scale
+    return longest
 
 
 def _scales(intervals: int) -> Iterator[int]:

@@ -105,8 +105,8 @@ class Disturbances:
         """
         if self.clusters.scale:
             return sequential.events_upper(self.clusters.most, confidence) / max(self.clusters.free, 1e-9)
-        each = self.most / min(self.most, max(1.0, self.independent)) if self.most else 1.0
-        return each * sequential.events_upper(self.most / each, confidence)
+        per_event = self.most / min(self.most, max(1.0, self.independent)) if self.most else 1.0
+        return per_event * sequential.events_upper(self.most / per_event, confidence)
 
     @property
     def events(self) -> int:
@@ -283,8 +283,8 @@ class _LimitCounts:
 
     @property
     def _limits(self) -> list[LimitCount]:
-        found = (run.limit(series.id) for run, series in self._parts)
-        return [limit for limit in found if limit is not None]
+        counts = (run.limit(series.id) for run, series in self._parts)
+        return [limit for limit in counts if limit is not None]
 
     def over_time(self) -> tuple[IntArray, IntArray, IntArray, int, int]:
         """Exceedances per interval (possibly, surely), which run each is of, groups of them, and the greatest group."""
@@ -329,14 +329,14 @@ class _LimitCounts:
         if self.source is OrderSource.INTERVALS:
             return None
         if self.source is OrderSource.LIMIT:
-            found = [RunLengths(limit.runs, limit.sum_sq_runs, limit.longest) for limit in self._limits]
+            lengths = [RunLengths(limit.runs, limit.sum_sq_runs, limit.longest) for limit in self._limits]
         else:
-            found = [_runs(*self._at_edges(part)) for part in self._parts]
+            lengths = [_runs(*self._at_edges(part)) for part in self._parts]
         uncharged = self.merged.missed_uncharged
         return RunLengths(
-            sum(runs.most for runs in found) + uncharged,
-            sum(runs.squares for runs in found) + uncharged,
-            max(runs.longest for runs in found),
+            sum(runs.most for runs in lengths) + uncharged,
+            sum(runs.squares for runs in lengths) + uncharged,
+            max(runs.longest for runs in lengths),
         )
 
     def _at_edges(self, part: Part) -> tuple[Rises, Histogram, bool, int]:
@@ -351,19 +351,19 @@ def _sums(values: IntArray, offsets: IntArray) -> IntArray:
     return np.asarray(up_to[offsets[1:]] - up_to[offsets[:-1]], dtype=np.int64)
 
 
-def grouped_counts(counts: IntArray, values: IntArray, of: Sequence[IntArray]) -> list[IntArray]:
-    """Sums of each of ``of`` over groups of intervals with exceedances that may be one disturbance.
+def grouped_counts(counts: IntArray, values: IntArray, rows: Sequence[IntArray]) -> list[IntArray]:
+    """Sums of each of ``rows`` over groups of intervals with exceedances that may be one disturbance.
 
     ``counts``: exceedances of each interval, at most; ``values``: how many values each holds.  Between two groups lie
     intervals without any that hold at least as many values as the gap.
     """
     there = np.flatnonzero(counts)
     if not there.size:
-        return [np.empty(0, dtype=np.int64) for _ in of]
+        return [np.empty(0, dtype=np.int64) for _ in rows]
     up_to = np.concatenate([[0], np.cumsum(values)])
     between = up_to[there[1:]] - up_to[there[:-1] + 1]
     begins = np.flatnonzero(np.r_[True, between >= GAP_PERIODS])
-    return [np.asarray(np.add.reduceat(one[there], begins), dtype=np.int64) for one in of]
+    return [np.asarray(np.add.reduceat(row[there], begins), dtype=np.int64) for row in rows]
 
 
 def runs_at(rises: Rises, edge: IntArray) -> IntArray:

@@ -89,11 +89,11 @@ def _machine(parts: Sequence[tuple[Recording, Series]]) -> str | None:
 def by_blocks(maxima: Maxima, longer: LongerRun | None = None) -> Estimate:
     """GEV fitted to maxima of blocks."""
     blocks = maxima.blocks(_BLOCKS)
-    found = Estimate(f"GEV, maxima of {words.duration(blocks.stretch_ns)}", blocks.values_ns.size, blocks.stretch_ns)
+    estimate = Estimate(f"GEV, maxima of {words.duration(blocks.stretch_ns)}", blocks.values_ns.size, blocks.stretch_ns)
     if blocks.values_ns.size < LEAST_MAXIMA:
-        return replace(found, refused=_too_few(maxima, 1))
-    found = _tested(found, blocks, blocks.values_ns, GEV)
-    return found if found.refused else _levelled(found, Likelihood(blocks), maxima.duration_ns, longer)
+        return replace(estimate, refused=_too_few(maxima, 1))
+    estimate = _tested(estimate, blocks, blocks.values_ns, GEV)
+    return estimate if estimate.refused else _levelled(estimate, Likelihood(blocks), maxima.duration_ns, longer)
 
 
 def by_threshold(maxima: Maxima, longer: LongerRun | None = None) -> Estimate:
@@ -101,15 +101,19 @@ def by_threshold(maxima: Maxima, longer: LongerRun | None = None) -> Estimate:
     n = maxima.values_ns.size
     if n < LEAST_MAXIMA * _ONE_IN:
         return Estimate("GPD, above a threshold", n // _ONE_IN, maxima.stretch_ns, refused=_too_few(maxima, _ONE_IN))
-    wanted = min(_MOST_EXCEEDANCES, max(LEAST_MAXIMA, n // 10))
-    threshold_ns = float(np.sort(maxima.values_ns)[-wanted - 1])
+    number = min(_MOST_EXCEEDANCES, max(LEAST_MAXIMA, n // 10))
+    threshold_ns = float(np.sort(maxima.values_ns)[-number - 1])
     excesses = maxima.values_ns[maxima.values_ns > threshold_ns] - threshold_ns
     tail = replace(maxima, values_ns=np.maximum(maxima.values_ns, threshold_ns))
-    found = Estimate(f"GPD, above {words.latency(threshold_ns)}", excesses.size, maxima.stretch_ns, threshold_ns)
+    estimate = Estimate(f"GPD, above {words.latency(threshold_ns)}", excesses.size, maxima.stretch_ns, threshold_ns)
     if excesses.size < LEAST_MAXIMA:
-        return replace(found, refused="too many maxima are equal: the clock is too coarse for an estimate")
-    found = _tested(found, tail, excesses, GPD)
-    return found if found.refused else _levelled(found, Likelihood(tail, threshold_ns), maxima.duration_ns, longer)
+        return replace(estimate, refused="too many maxima are equal: the clock is too coarse for an estimate")
+    estimate = _tested(estimate, tail, excesses, GPD)
+    return (
+        estimate
+        if estimate.refused
+        else _levelled(estimate, Likelihood(tail, threshold_ns), maxima.duration_ns, longer)
+    )
 
 
 def _too_few(maxima: Maxima, times: int) -> str:

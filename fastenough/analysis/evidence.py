@@ -23,44 +23,48 @@ UNPLANNED_SHARE = 0.05
 
 @dataclass(frozen=True)
 class Evidence:
-    """Runs of one key whose data can be trusted, and what they show per CPU and kind of series.
+    """Runs of one key with trusted data, and the evidence of each CPU and kind of series.
 
-    ``failing``: those of which it is shown, among all that are judged together, that they exceed what is allowed.
+    ``failing``: the CPUs shown to exceed the allowed rate when all are judged together.
     """
 
     recordings: list[Recording]
     requirement: Requirement
     minimum_duration_ns: int
-    shown: list[CpuEvidence]
+    per_cpu: list[CpuEvidence]
     failing: tuple[CpuEvidence, ...] = ()
 
     @property
     def undecided(self) -> list[CpuEvidence]:
-        """Neither within what is allowed at the limit nor shown to exceed it."""
-        return [one for one in self.shown if not one.within_at_limit and one not in self.failing]
+        """CPUs neither shown to be within the allowed rate at the limit nor shown to exceed it."""
+        return [cpu for cpu in self.per_cpu if not cpu.within_at_limit and cpu not in self.failing]
 
     def where(self, some: Sequence[CpuEvidence]) -> str:
-        """Names the first of these, and how many there are beside it."""
-        several_kinds = len({one.values.name for one in self.shown}) > 1
+        """The first of these CPUs by name, with the number of the others."""
+        several_kinds = len({cpu.values.name for cpu in self.per_cpu}) > 1
         first = some[0]
         parts = [first.values.name] if several_kinds or not first.values.cpus else []
-        parts += [f"CPU {cpu}" for cpu in first.values.cpus]
+        parts += [f"CPU {number}" for number in first.values.cpus]
         parts += [] if first.merged else [f"run {first.values.run_ids[0]} (its runs differ too much to be merged)"]
         more = f" (and {len(some) - 1} more)" if len(some) > 1 else ""
         return f"on {', '.join(parts)}{more}"
 
     def place(self, some: Sequence[CpuEvidence]) -> str:
-        """The same in fewer words where it is all of them."""
-        every = len(some) == len(self.shown) > 1 and not cpus_not_measured(self.recordings)
+        """As :meth:`where`, or "on each CPU" if these are all."""
+        every = len(some) == len(self.per_cpu) > 1 and not cpus_not_measured(self.recordings)
         return "on each CPU" if every else self.where(some)
 
 
 def _within_limit(evidence: Evidence) -> Iterator[CheckFinding]:
-    failing = sorted(evidence.failing, key=lambda one: one.seen.surely / one.seen.n, reverse=True)
+    failing = sorted(evidence.failing, key=lambda cpu: cpu.disturbances.surely / cpu.disturbances.n, reverse=True)
     if failing:
         yield _too_late(evidence, failing)
     rate = evidence.requirement.miss_rate
-    astride = [one for one in evidence.undecided if one.seen.surely <= rate * one.seen.n < one.seen.possibly]
+    astride = [
+        cpu
+        for cpu in evidence.undecided
+        if cpu.disturbances.surely <= rate * cpu.disturbances.n < cpu.disturbances.possibly
+    ]
     if astride:
         yield CheckFinding(
             Verdict.INCONCLUSIVE,
@@ -73,58 +77,58 @@ def _within_limit(evidence: Evidence) -> Iterator[CheckFinding]:
 
 def _too_late(evidence: Evidence, failing: Sequence[CpuEvidence]) -> CheckFinding:
     first, allowed = failing[0], evidence.requirement.miss_rate
-    late = words.number(first.seen.surely)
-    worst_ns = max(one.values.maximum_ns or 0.0 for one in failing)
-    shown = (
+    late = words.number(first.disturbances.surely)
+    worst_ns = max(cpu.values.maximum_ns or 0.0 for cpu in failing)
+    allowance = (
         "none allowed"
         if allowed == 0
         else f"{words.rate(allowed)} allowed, exceeded at {words.percent(first.confidence)} confidence"
     )
     return CheckFinding(
         Verdict.FAIL,
-        f"{late} of {words.counted(first.seen.n, 'activation')} {evidence.where(failing)} "
-        f"exceeded {words.exact_time(evidence.requirement.limit_ns)}; {shown} "
+        f"{late} of {words.counted(first.disturbances.n, 'activation')} {evidence.where(failing)} "
+        f"exceeded {words.exact_time(evidence.requirement.limit_ns)}; {allowance} "
         f"(maximum {words.latency(worst_ns)})",
     )
 
 
-def _never_shown(evidence: Evidence) -> Iterator[CheckFinding]:
-    """For never: nothing above the limit, for so long that a disturbance as often as declared would have been seen."""
-    lacking = [one for one in evidence.undecided if one.never and not one.seen.possibly]
+def _enough_for_never(evidence: Evidence) -> Iterator[CheckFinding]:
+    """For "never": nothing above the limit for several return times, the declared mean time between disturbances."""
+    lacking = [cpu for cpu in evidence.undecided if cpu.never and not cpu.disturbances.possibly]
     if not lacking:
         return
-    weakest = min(lacking, key=lambda one: (one.dense, one.seen.time_ns))
-    wanted_ns = evidence.requirement.return_time_ns
+    weakest = min(lacking, key=lambda cpu: (cpu.dense, cpu.disturbances.time_ns))
+    required_ns = evidence.requirement.return_time_ns
     text = f"{evidence.place(lacking)}, {wording.statement(weakest)}"
     if not weakest.dense:
-        more = weakest.activations_for_never - weakest.seen.n
+        more = weakest.activations_for_never - weakest.disturbances.n
         yield CheckFinding(
             Verdict.INCONCLUSIVE,
-            f'{text}; {words.counted(weakest.seen.n, "activation")} are too few for "never"',
+            f'{text}; {words.counted(weakest.disturbances.n, "activation")} are too few for "never"',
             f"take {words.counted(words.round_up(more), 'more sample')} on each CPU",
             more,
         )
         return
-    needed_ns = wanted_ns * sequential.unseen_upper(weakest.confidence)
-    more_ns = float(max(1, words.round_up(needed_ns - weakest.seen.time_ns)))
+    needed_ns = required_ns * sequential.unseen_upper(weakest.confidence)
+    more_ns = float(max(1, words.round_up(needed_ns - weakest.disturbances.time_ns)))
     yield CheckFinding(
         Verdict.INCONCLUSIVE,
-        f'{text}; "never" requires at most 1 disturbance per {words.duration(wanted_ns)} (--return-time)',
+        f'{text}; "never" requires at most 1 disturbance per {words.duration(required_ns)} (--return-time)',
         f"measure {words.duration(more_ns)} longer under this load",
         math.ceil(more_ns / (weakest.values.period_ns or more_ns)),
         more_ns,
     )
 
 
-def _rate_shown(evidence: Evidence) -> Iterator[CheckFinding]:
-    """Enough disturbances for a rate: its upper bound must lie within what is allowed."""
+def _enough_for_rate(evidence: Evidence) -> Iterator[CheckFinding]:
+    """With enough disturbances for a rate, its upper bound must be at most the allowed rate."""
     lacking = [
-        one for one in evidence.undecided if one.upper is not None and one.steady and one.resolved and not one.never
+        cpu for cpu in evidence.undecided if cpu.upper is not None and cpu.steady and cpu.resolved and not cpu.never
     ]
     if lacking:
-        weakest = max(lacking, key=lambda one: one.upper or 0.0)
+        weakest = max(lacking, key=lambda cpu: cpu.upper or 0.0)
         text = f"{evidence.place(lacking)}, {wording.rate_text(weakest)}; {_allowed(evidence)}"
-        yield _settled(
+        yield _undecided(
             weakest,
             text,
             "the measured rate is too close to the allowed rate for any reasonable number of samples; "
@@ -132,37 +136,37 @@ def _rate_shown(evidence: Evidence) -> Iterator[CheckFinding]:
         )
 
 
-def _disturbances_shown(evidence: Evidence) -> Iterator[CheckFinding]:
-    """Fewer than ten disturbances: a rate follows only from a longest burst that somebody declares."""
-    lacking = [one for one in evidence.undecided if one.upper is None and not one.never and one.resolved]
+def _enough_disturbances(evidence: Evidence) -> Iterator[CheckFinding]:
+    """With fewer than ten disturbances, a rate follows only from a declared longest burst."""
+    lacking = [cpu for cpu in evidence.undecided if cpu.upper is None and not cpu.never and cpu.resolved]
     for refuted in (True, False):
-        some = [one for one in lacking if one.refuted is refuted]
+        some = [cpu for cpu in lacking if cpu.refuted is refuted]
         if some:
-            weakest = max(some, key=lambda one: (one.seen.most, -one.seen.n))
+            weakest = max(some, key=lambda cpu: (cpu.disturbances.most, -cpu.disturbances.n))
             yield _refuted(evidence, weakest, some) if refuted else _too_few(evidence, weakest, some)
 
 
 def _refuted(evidence: Evidence, weakest: CpuEvidence, some: Sequence[CpuEvidence]) -> CheckFinding:
-    seen = weakest.seen
-    what = (
+    disturbances = weakest.disturbances
+    subject = (
         "one disturbance"
-        if seen.longest > (weakest.requirement.longest_burst or 0)
-        else f"disturbances up to {words.duration(words.round_up(seen.scale_ns))} apart depend on each other, and one "
-        "cluster of them"
+        if disturbances.longest > (weakest.requirement.longest_burst or 0)
+        else f"disturbances up to {words.duration(words.round_up(disturbances.scale_ns))} apart depend on each other, "
+        "and one cluster of them"
     )
     return CheckFinding(
         Verdict.INCONCLUSIVE,
-        f"{evidence.where(some)}, {what} may have delayed {words.counted(seen.largest, 'activation')}; the declared "
-        f"longest burst is {weakest.requirement.longest_burst}",
+        f"{evidence.where(some)}, {subject} may have delayed {words.counted(disturbances.largest, 'activation')}; the "
+        f"declared longest burst is {weakest.requirement.longest_burst}",
         "find the cause; a longest burst chosen to suit these runs is no evidence",
     )
 
 
-def _hanging_together(shown: CpuEvidence) -> str:
-    """Why disturbances that may be many are no more than a few for a rate."""
-    if shown.seen.most < clusters.LEAST_DISTURBANCES:
+def _dependence_text(cpu: CpuEvidence) -> str:
+    """Why ten disturbances or more are too few for a rate; empty with fewer."""
+    if cpu.disturbances.most < clusters.LEAST_DISTURBANCES:
         return ""
-    few = int(shown.seen.independent)
+    few = int(cpu.disturbances.independent)
     return (
         f"these are so close together that they count as {few}; "
         if few
@@ -180,22 +184,22 @@ def _too_few(evidence: Evidence, weakest: CpuEvidence, some: Sequence[CpuEvidenc
     text = f"{evidence.place(some)}, {wording.statement(weakest)}; {_allowed(evidence)}"
     if weakest.needed is None:
         text += (
-            f"; {_hanging_together(weakest)}fewer than {clusters.LEAST_DISTURBANCES} disturbances: no rate can be "
+            f"; {_dependence_text(weakest)}fewer than {clusters.LEAST_DISTURBANCES} disturbances: no rate can be "
             "derived (pass --longest-burst if the longest is known)"
         )
-    return _settled(weakest, text, _TO_BE_SEEN)
+    return _undecided(weakest, text, _TO_BE_SEEN)
 
 
 def _allowed(evidence: Evidence) -> str:
     return f"{words.rate(evidence.requirement.miss_rate)} allowed"
 
 
-def _settled(weakest: CpuEvidence, text: str, never: str) -> CheckFinding:
-    """INCONCLUSIVE, with the number of samples that decides; ``never``: what to do where no number does."""
+def _undecided(weakest: CpuEvidence, text: str, never: str) -> CheckFinding:
+    """INCONCLUSIVE, with the number of samples that decides; ``never``: the next step if no number does."""
     needed = weakest.deciding
     if needed is None:
         return CheckFinding(Verdict.INCONCLUSIVE, text, never)
-    more = max(1, needed - weakest.seen.n)
+    more = max(1, needed - weakest.disturbances.n)
     period_ns = weakest.values.period_ns
     more_ns = None if period_ns is None else float(more * period_ns)
     how_long = "" if more_ns is None else f" ({words.duration(words.round_up(more_ns))} more)"
@@ -204,8 +208,8 @@ def _settled(weakest: CpuEvidence, text: str, never: str) -> CheckFinding:
 
 
 def _steady(evidence: Evidence) -> Iterator[CheckFinding]:
-    """What changes while it is measured has no one rate; bursts alone do not make it so."""
-    changing = [one for one in evidence.shown if not one.steady]
+    """A rate that changes during the measurement cannot be bounded; bursts alone are no change."""
+    changing = [cpu for cpu in evidence.per_cpu if not cpu.steady]
     if changing:
         yield CheckFinding(
             Verdict.INCONCLUSIVE,
@@ -216,8 +220,8 @@ def _steady(evidence: Evidence) -> Iterator[CheckFinding]:
 
 
 def _resolved(evidence: Evidence) -> Iterator[CheckFinding]:
-    """Disturbances that depend on each other over a great part of what was measured are too few clusters for a rate."""
-    lasting = [one for one in evidence.shown if one.seen.long_memory and not one.resolved]
+    """Disturbances that depend on each other for a great part of the measured time form too few clusters for a rate."""
+    lasting = [cpu for cpu in evidence.per_cpu if cpu.disturbances.long_memory and not cpu.resolved]
     if lasting:
         yield CheckFinding(
             Verdict.INCONCLUSIVE,
@@ -225,9 +229,9 @@ def _resolved(evidence: Evidence) -> Iterator[CheckFinding]:
             "the measurement (long memory); that of the limit may do so, too, and is then not bounded",
             "find what varies (see latency over time in the report), or measure through many such changes",
         )
-    some = [one for one in evidence.shown if not one.resolved and one not in lasting]
+    some = [cpu for cpu in evidence.per_cpu if not cpu.resolved and cpu not in lasting]
     if some:
-        longest_ns = max(one.seen.scale_ns for one in some)
+        longest_ns = max(cpu.disturbances.scale_ns for cpu in some)
         yield CheckFinding(
             Verdict.INCONCLUSIVE,
             f"{evidence.where(some)}, disturbances up to "
@@ -239,13 +243,13 @@ def _resolved(evidence: Evidence) -> Iterator[CheckFinding]:
 
 
 def _higher_limits(evidence: Evidence) -> Iterator[CheckFinding]:
-    """What is met at a limit must be met at each higher one; else the limit could be chosen after looking."""
-    some = [one.higher for one in evidence.shown if one.higher is not None]
+    """A requirement met at a limit must be met at each higher one, or the limit could be chosen after looking."""
+    some = [cpu.higher for cpu in evidence.per_cpu if cpu.higher is not None]
     if not some:
         return
-    weakest = max(some, key=lambda one: one.seen.events)
-    above = replace(evidence, shown=[weakest], failing=())
-    for check in (_rate_shown, _disturbances_shown, _steady, _resolved):
+    weakest = max(some, key=lambda cpu: cpu.disturbances.events)
+    above = replace(evidence, per_cpu=[weakest], failing=())
+    for check in (_enough_for_rate, _enough_disturbances, _steady, _resolved):
         for finding in check(above):
             where = f"at the higher limit {words.exact_time(weakest.requirement.limit_ns)}"
             yield replace(finding, text=f"{where}, where a PASS needs the same evidence: {finding.text}")
@@ -253,20 +257,20 @@ def _higher_limits(evidence: Evidence) -> Iterator[CheckFinding]:
 
 def _long_enough(evidence: Evidence) -> Iterator[CheckFinding]:
     duration_ns = sum(recording.duration_ns for recording in evidence.recordings)
-    wanted_ns = evidence.minimum_duration_ns
-    if duration_ns < wanted_ns:
-        more_ns = wanted_ns - duration_ns
+    required_ns = evidence.minimum_duration_ns
+    if duration_ns < required_ns:
+        more_ns = required_ns - duration_ns
         measured = f"{words.duration(duration_ns)} measured" if duration_ns else "measured time not stated"
         yield CheckFinding(
             Verdict.INCONCLUSIVE,
-            f"{measured}; at least {words.duration(wanted_ns)} required",
+            f"{measured}; at least {words.duration(required_ns)} required",
             f"measure {words.duration(more_ns)} longer",
             more_ns=float(more_ns),
         )
 
 
 def _as_planned(evidence: Evidence) -> Iterator[CheckFinding]:
-    """Who stops when it looks good errs more often than stated: a run is judged when it is as long as was planned."""
+    """A run is judged at its planned length: stopping when the result looks good would raise the error rate."""
     for recording in evidence.recordings:
         planned = recording.head.planned_n
         held = min(
@@ -283,7 +287,7 @@ def _as_planned(evidence: Evidence) -> Iterator[CheckFinding]:
 
 
 def _own_machine(evidence: Evidence) -> Iterator[CheckFinding]:
-    """On a machine whose time a hypervisor takes, the maxima seen are the hypervisor's, and not the worst."""
+    """If a hypervisor takes CPU time, the maxima are the hypervisor's and do not show the worst case."""
     if evidence.requirement.miss_rate == 0 and steal_text(evidence.recordings) is not None:
         yield CheckFinding(
             Verdict.INCONCLUSIVE,
@@ -294,9 +298,9 @@ def _own_machine(evidence: Evidence) -> Iterator[CheckFinding]:
 
 EVIDENCE_CHECKS: tuple[Callable[[Evidence], Iterator[CheckFinding]], ...] = (
     _within_limit,
-    _never_shown,
-    _rate_shown,
-    _disturbances_shown,
+    _enough_for_never,
+    _enough_for_rate,
+    _enough_disturbances,
     _steady,
     _resolved,
     _higher_limits,
@@ -323,53 +327,54 @@ def evidence_of(
     minimum_duration_ns: int,
     confidence: float,
 ) -> Evidence:
-    """What runs of one key show whose data can be trusted, merged per CPU; ``confidence``: of each bound."""
-    shown = [one for values in merged for one in evidence_per_cpu(values, requirement, confidence)]
-    return Evidence(recordings, requirement, minimum_duration_ns, shown)
+    """The evidence of runs of one key with trusted data, merged per CPU; ``confidence``: of each bound."""
+    per_cpu = [cpu for values in merged for cpu in evidence_per_cpu(values, requirement, confidence)]
+    return Evidence(recordings, requirement, minimum_duration_ns, per_cpu)
 
 
-def stated(one: CpuEvidence) -> StatedMaximum:
-    """The same as plain values, for reports and other programs."""
-    seen = one.seen
+def stated_maximum(cpu: CpuEvidence) -> StatedMaximum:
+    """The evidence of one CPU as plain values, for reports and other programs."""
+    disturbances = cpu.disturbances
     return StatedMaximum(
-        one.values.name,
-        one.values.cpus,
-        one.values.run_ids,
-        seen.n,
-        seen.time_ns,
-        seen.possibly,
-        (seen.least, seen.most),
-        seen.longest,
-        seen.longest_run,
-        seen.independent,
-        seen.effective_n,
-        one.upper,
-        one.every_ns,
-        seen.scale_ns,
-        seen.clusters.most,
-        one.p_value,
-        one.steady,
-        one.within,
-        one.rests_on_burst,
-        seen.source.value,
-        one.confidence,
-        wording.statement(one) if one.upper is None else wording.rate_text(one),
+        cpu.values.name,
+        cpu.values.cpus,
+        cpu.values.run_ids,
+        disturbances.n,
+        disturbances.time_ns,
+        disturbances.possibly,
+        (disturbances.least, disturbances.most),
+        disturbances.longest,
+        disturbances.longest_run,
+        disturbances.independent,
+        disturbances.effective_n,
+        cpu.upper,
+        cpu.every_ns,
+        disturbances.scale_ns,
+        disturbances.clusters.most,
+        cpu.p_value,
+        cpu.steady,
+        cpu.within,
+        cpu.rests_on_burst,
+        disturbances.source.value,
+        cpu.confidence,
+        wording.statement(cpu) if cpu.upper is None else wording.rate_text(cpu),
     )
 
 
 def with_failing(together: Sequence[Evidence], confidence: float) -> list[Evidence]:
-    """The same, each with what fails of it: Holm's method over every CPU and load that is judged together."""
-    every = [one for evidence in together for one in evidence.shown]
+    """The evidence with its failing CPUs: Holm's method over all CPUs and loads that are judged together."""
+    all_cpus = [cpu for evidence in together for cpu in evidence.per_cpu]
     rejected = {
-        id(one)
-        for one, fails in zip(every, clusters.holm([one.p_value for one in every], 1.0 - confidence), strict=True)
+        id(cpu)
+        for cpu, fails in zip(all_cpus, clusters.holm([cpu.p_value for cpu in all_cpus], 1.0 - confidence), strict=True)
         if fails
     }
     return [
-        replace(evidence, failing=tuple(one for one in evidence.shown if id(one) in rejected)) for evidence in together
+        replace(evidence, failing=tuple(cpu for cpu in evidence.per_cpu if id(cpu) in rejected))
+        for evidence in together
     ]
 
 
 def findings_of(evidence: Evidence) -> list[CheckFinding]:
-    """What every check of the list finds."""
+    """The findings of all checks."""
     return [finding for check in EVIDENCE_CHECKS for finding in check(evidence)]

@@ -86,16 +86,20 @@ def _places(runs: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def extremal_index(merged: Merged, threshold_ns: float) -> ExtremalIndex | None:
     """At one threshold, of one CPU; None where too few disturbances are above it, or nothing tells their order."""
-    found = disturbances(merged, threshold_ns)
-    order_known = found.source is not OrderSource.INTERVALS
-    runs = found.most if order_known else max(1, round(found.possibly / found.size))
-    if runs < LEAST_AT_THRESHOLD or not found.counts.size or not (order_known or found.counts.size >= LEAST_INTERVALS):
+    at_threshold = disturbances(merged, threshold_ns)
+    order_known = at_threshold.source is not OrderSource.INTERVALS
+    runs = at_threshold.most if order_known else max(1, round(at_threshold.possibly / at_threshold.size))
+    if (
+        runs < LEAST_AT_THRESHOLD
+        or not at_threshold.counts.size
+        or not (order_known or at_threshold.counts.size >= LEAST_INTERVALS)
+    ):
         return None
-    per_exceedance = runs_estimator(found.possibly, runs)
-    times = times_between(found.counts, _values(merged), per_exceedance)
+    per_exceedance = runs_estimator(at_threshold.possibly, runs)
+    times = times_between(at_threshold.counts, _values(merged), per_exceedance)
     return ExtremalIndex(
         threshold_ns,
-        found.possibly,
+        at_threshold.possibly,
         runs,
         per_exceedance if order_known else None,
         intervals_estimator(times),

@@ -58,7 +58,7 @@ class TailModel:
 
     def level_ns(self, mission_ns: float) -> float:
         """The level above which one disturbance comes in so long, on average."""
-        return self.location_ns + self.scale_ns * _reached(self.stretch_ns / mission_ns, self.shape)
+        return self.location_ns + self.scale_ns * _level_above(self.stretch_ns / mission_ns, self.shape)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _excesses(z: FloatArray, shape: float) -> FloatArray:
     return np.where(w > 0, inside, 0.0 if shape < 0 else np.inf)
 
 
-def _reached(expected: float, shape: float) -> float:
+def _level_above(expected: float, shape: float) -> float:
     """z above which ``expected`` disturbances of a stretch come: the inverse of :func:`_excesses`."""
     return -math.log(expected) if abs(shape) < 1e-7 else math.expm1(-shape * math.log(expected)) / shape
 
@@ -169,7 +169,7 @@ class _Profile:
     def _negative(self, level: float, at: FloatArray) -> float:
         """Of location and shape: the scale is such that the level is kept."""
         location, shape = at[0], at[-1]
-        scale = (level - location) / _reached(self.expected, shape)
+        scale = (level - location) / _level_above(self.expected, shape)
         return self.likelihood._negative(location, math.log(scale), shape) if scale > 0 else math.inf
 
     def _start(self, level: float, at: FloatArray) -> FloatArray:
@@ -190,12 +190,12 @@ def _minimum(
     simplex = np.vstack([start, start + 0.15 * np.eye(start.size)])
     if not math.isfinite(function(start)):
         raise NoFit("the fit started at parameters under which the data are impossible")
-    found = optimize.minimize(
+    result = optimize.minimize(
         function, start, method="Nelder-Mead", options={"initial_simplex": simplex, "maxfev": 800, **tolerance}
     )
-    if not found.success or not math.isfinite(found.fun):
+    if not result.success or not math.isfinite(result.fun):
         raise NoFit("no maximum of the likelihood was found")
-    return found.x, float(found.fun)
+    return result.x, float(result.fun)
 
 
 def _crossing(beyond: Callable[[float], float], best: float, way: float) -> float:

@@ -354,7 +354,7 @@ def requirement_text(required: Requirement) -> str:
 
 def selection_note(excluded: Sequence[ExcludedRuns], boards: Sequence[str]) -> str:
     """States what was left out of the question; empty where nothing was."""
-    worse = sum(one.exceeds for one in excluded)
+    worse = sum(run.exceeds for run in excluded)
     parts = [words.counted(len(boards), "board") + f" ({named(boards)})"] if boards else []
     parts += [words.counted(len(excluded), "run")] if excluded else []
     exceed = f", {worse:,} of these runs above the allowed rate" if worse else ""
@@ -395,11 +395,11 @@ def reasons(evidence: FleetEvidence, excluded: Sequence[ExcludedRuns], *, comple
 
 
 def _against(board: BoardResult) -> str:
-    worse = [one.text for one in board.unusable if one.exceeds]
+    worse = [run.text for run in board.unusable if run.exceeds]
     if worse and board.verdict is not Verdict.FAIL:
         return f"exceeds the allowed rate in data that cannot be trusted: {'; '.join(worse)}"
-    shown = "exceeds" if board.exceeds else "exceeds, judged alone,"
-    return f"{shown} the allowed rate: " + next(iter(board.reasons), f"p = {board.p_value:.2g}")
+    phrase = "exceeds" if board.exceeds else "exceeds, judged alone,"
+    return f"{phrase} the allowed rate: " + next(iter(board.reasons), f"p = {board.p_value:.2g}")
 
 
 def _undecided(board: BoardResult) -> str:

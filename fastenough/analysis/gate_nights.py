@@ -59,7 +59,7 @@ class NightsData:
 
 def nights_questions(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list[NightsQuestion]:
     """Each limit on growth, for each judged series that it applies to."""
-    found = [
+    questions = [
         (limit, limit.asked, pair, sides)
         for limit in limits
         if isinstance(limit.asked, Growth)
@@ -73,11 +73,11 @@ def nights_questions(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> 
             growth,
             pair,
             sides,
-            allowed_quantile(sides.base, growth, error_of_baseline(growth.confidence, len(found))),
+            allowed_quantile(sides.base, growth, error_of_baseline(growth.confidence, len(questions))),
             _size(sides.base, sides.base.value_ns(growth.quantile)),
-            len(found),
+            len(questions),
         )
-        for limit, growth, pair, sides in found
+        for limit, growth, pair, sides in questions
     ]
 
 
@@ -99,10 +99,10 @@ def _size(values: ResampledQuantiles, limit_ns: float | None) -> float:
 def exceedances_of(question: NightsQuestion, run: Recording) -> RunExceedances | None:
     """What a run has above the allowed quantile; None if it lacks the series."""
     try:
-        _, found = sides_of(question.pair.baseline, [run])
+        _, all_sides = sides_of(question.pair.baseline, [run])
     except BadInput:
         return None
-    values = next((sides.other for sides in found if sides.name == question.sides.name), None)
+    values = next((sides.other for sides in all_sides if sides.name == question.sides.name), None)
     if values is None or question.limits_ns is None or not values.merged.n:
         return None
     surely, possibly = values.above(question.growth.quantile, question.limits_ns)
@@ -110,7 +110,7 @@ def exceedances_of(question: NightsQuestion, run: Recording) -> RunExceedances |
     return RunExceedances(run.run_id, run.head.begin.wall_ns, values.merged.n, surely, possibly, size)
 
 
-def held_over_nights(question: NightsQuestion, data: NightsData) -> LimitResult:
+def judge_over_nights(question: NightsQuestion, data: NightsData) -> LimitResult:
     """The result of a limit on growth by the evidence of all nights."""
     growth, allowed = question.growth, 1 - question.growth.quantile
     series = f"{question.sides.name} at {words.percent(growth.quantile)}"
@@ -123,7 +123,7 @@ def held_over_nights(question: NightsQuestion, data: NightsData) -> LimitResult:
     against = data.against
     if against is not None and (against[0] is Verdict.BROKEN or verdict is Verdict.PASS or is_emulated(run)):
         verdict, reason = against[0], f"{against[1]}; {reason}"
-    ids = tuple(one.run_id for one in data.runs) or tuple(one.run_id for one in question.pair.runs)
+    ids = tuple(measured.run_id for measured in data.runs) or tuple(measured.run_id for measured in question.pair.runs)
     return LimitResult(question.limit, verdict, reason, subject_of(run), ids, data.duration_ns, evidence)
 
 

@@ -115,7 +115,7 @@ def compare_instructions(
     Raises as :func:`sides_of` does, and BadInput for runs under different loads, and for runs without load in
     different phases.
     """
-    base, other = _each_phase(base), _each_phase(other)
+    base, other = _first_run_per_phase(base), _first_run_per_phase(other)
     loads = [load_name(runs[0]) for runs in (base, other)]
     if loads[0] != loads[1]:
         raise BadInput(f"runs under different loads are not compared: {loads[0] or 'none'} and {loads[1] or 'none'}")
@@ -132,7 +132,7 @@ def _phases(runs: Sequence[Recording]) -> list[int | None]:
     return [run.head.phase_ns for run in runs]
 
 
-def _each_phase(runs: Sequence[Recording]) -> list[Recording]:
+def _first_run_per_phase(runs: Sequence[Recording]) -> list[Recording]:
     """The first run of each phase, in the order of phases."""
     by_phase: dict[int, Recording] = {}
     for run in runs:

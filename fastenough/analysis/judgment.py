@@ -108,8 +108,8 @@ def _failures(weighed: Sequence[_Weighed]) -> Iterator[wording.Failure]:
             yield wording.Failure(
                 group.recordings[0].head.probe,
                 group.requirement,
-                sum(cpu.seen.surely for cpu in failing),
-                sum(cpu.seen.n for cpu in failing),
+                sum(cpu.disturbances.surely for cpu in failing),
+                sum(cpu.disturbances.n for cpu in failing),
                 max(cpu.values.maximum_ns or 0.0 for cpu in failing),
             )
 
@@ -138,12 +138,12 @@ def _judge_group(weighed: _Weighed) -> Judgment:
     worst = max(merged, key=lambda values: values.maximum_ns or 0.0, default=None)
     weakest = min(merged, key=lambda values: values.judged, default=None)
     n = sum(values.judged for values in merged)
-    told = n > 0 and not any(is_emulated(recording) for recording in recordings)
+    has_values = n > 0 and not any(is_emulated(recording) for recording in recordings)
     return Judgment(
         run_ids=tuple(recording.run_id for recording in recordings),
         probe=recordings[0].head.probe,
         load=load_name(recordings[0]),
-        verdict=_group_verdict(findings, requirement, told),
+        verdict=_group_verdict(findings, requirement, has_values),
         findings=tuple(findings),
         maximum_ns=None if worst is None else worst.maximum_ns,
         worst_cpu=None if worst is None or not worst.cpus else worst.cpus[0],
@@ -156,7 +156,7 @@ def _judge_group(weighed: _Weighed) -> Judgment:
         parameters={name: words.part(name, value) for name, value in parameters_of(recordings[0].head).items()},
         requirement=requirement,
         uncharged=sum(values.judged - values.n for values in merged),
-        shown=() if group_evidence is None else tuple(map(evidence.stated, group_evidence.shown)),
+        shown=() if group_evidence is None else tuple(map(evidence.stated_maximum, group_evidence.per_cpu)),
     )
 
 

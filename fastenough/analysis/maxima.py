@@ -41,7 +41,7 @@ class Maxima:
     def duration_ns(self) -> float:
         return self.stretch_ns * self.values_ns.size
 
-    def gathered(self, per_block: int) -> Maxima:
+    def merge_stretches(self, per_block: int) -> Maxima:
         """Of stretches that are ``per_block`` times as long; what is left over at the end belongs to the last one."""
         begins = np.arange(max(1, self.values_ns.size // per_block)) * per_block
         if not self.values_ns.size:
@@ -55,7 +55,7 @@ class Maxima:
 
     def blocks(self, about: int) -> Maxima:
         """Gathered to ``about`` stretches, or up to twice as many."""
-        return self.gathered(max(1, self.values_ns.size // about))
+        return self.merge_stretches(max(1, self.values_ns.size // about))
 
 
 def maxima_of(parts: Sequence[tuple[Recording, Series]]) -> Maxima:

@@ -124,7 +124,7 @@ def quantile_of(merged: Merged, quantile: float, confidence: float = CONFIDENCE)
             "there on were only counted where this was imported from",
             merged.overflow_from_ns,
         )
-    resampled = drawn_ranks(merged, quantile)
+    resampled = resampled_ranks(merged, quantile)
     if resampled is None:
         return Quantile(quantile, value_ns, None, None, _NO_INTERVAL)
     tail = (1.0 - confidence) / 2.0
@@ -158,7 +158,7 @@ def quantile_range(merged: Merged, quantile: float) -> tuple[float, float] | Non
     return ranks.lowest(rank), value_ns
 
 
-def drawn_ranks(merged: Merged, quantile: float) -> FloatArray | None:
+def resampled_ranks(merged: Merged, quantile: float) -> FloatArray | None:
     """Ranks of a quantile in draws of blocks (jitter: of magnitudes, but for the median); None: no interval."""
     magnitudes = merged.two_sided and quantile > 0.5
     return (merged.magnitudes_over_time if magnitudes else merged.over_time).ranks(quantile)

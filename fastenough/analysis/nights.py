@@ -164,7 +164,7 @@ def evidence_of(nights: Sequence[Night], allowed: float, confidence: float, test
     """Evidence of one night or more; ``tests``: so many hypotheses of growth share the allowed error."""
     slower, within = map(log_capitals, ratios_of(nights, allowed))
     required = evidence_required(confidence, tests), evidence_required(confidence)
-    found = NightsEvidence(
+    evidence = NightsEvidence(
         len(nights), _evidence(slower), required[0], _evidence(within), required[1], _earliest_pass(within, required[1])
     )
     expected = [
@@ -175,7 +175,7 @@ def evidence_of(nights: Sequence[Night], allowed: float, confidence: float, test
         )
         if night is not None
     ]
-    if found.verdict is not Verdict.INCONCLUSIVE or not expected:
-        return found
-    night, verdict = min(expected, key=lambda one: one[0])
-    return replace(found, expected=verdict, expected_night=night)
+    if evidence.verdict is not Verdict.INCONCLUSIVE or not expected:
+        return evidence
+    night, verdict = min(expected, key=lambda candidate: candidate[0])
+    return replace(evidence, expected=verdict, expected_night=night)

@@ -67,8 +67,8 @@ class _Bets:
             excess = _excess_of_first(before, with_it_first[:place])
             removed[1, place] = sign[place] * excess
             if place >= _UNSCALED:
-                kept = np.stack([before, before - order * excess])
-                spread[:, place] = np.maximum(kept.std(axis=1, ddof=1), _NO_SPREAD)
+                deviations = np.stack([before, before - order * excess])
+                spread[:, place] = np.maximum(deviations.std(axis=1, ddof=1), _NO_SPREAD)
         return cls(removed, spread)
 
     @property
@@ -156,9 +156,9 @@ def evidence_together(evidence: Sequence[float]) -> list[float]:
 
     Means of e-values are e-values; by closed testing, the chance of any false finding that reaches 1/E is at most E.
     """
-    found = []
+    joint = []
     for place, own in enumerate(evidence):
         others = sorted([*evidence[:place], *evidence[place + 1 :]])
         sums = own + np.concatenate([[0.0], np.cumsum(others)])
-        found.append(float((sums / np.arange(1, sums.size + 1)).min()))
-    return found
+        joint.append(float((sums / np.arange(1, sums.size + 1)).min()))
+    return joint

@@ -41,26 +41,28 @@ class EventCount:
         return float(special.betaincc(self.events + 0.5, further + 1.0, self.n / n))
 
 
-def samples_to_decide(seen: EventCount, passes: Decides, fails: Decides) -> int | None:
+def samples_to_decide(count: EventCount, passes: Decides, fails: Decides) -> int | None:
     """Total number of activations that most likely gives a verdict; None if it is unreasonably large.
 
     ``passes`` holds for few events, ``fails`` for many.
     """
-    total = float(seen.n)
-    while total <= _MOST_TIMES * seen.n:
+    total = float(count.n)
+    while total <= _MOST_TIMES * count.n:
         total *= _GROWTH
-        if _chance_of_verdict(seen, total, passes, fails) >= GOAL:
+        if _chance_of_verdict(count, total, passes, fails) >= GOAL:
             return math.ceil(total)
     return None
 
 
-def _chance_of_verdict(seen: EventCount, n: float, passes: Decides, fails: Decides) -> float:
-    most = 20.0 + 20.0 * n / seen.n * (1.0 + seen.events)
+def _chance_of_verdict(count: EventCount, n: float, passes: Decides, fails: Decides) -> float:
+    most = 20.0 + 20.0 * n / count.n * (1.0 + count.events)
     passing = _edge(lambda events: passes(n, events), most)
     failing = _edge(lambda events: not fails(n, events), most)
-    few = 1.0 - seen.chance_of_more_than(max(seen.least, seen.events) - 1.0, n) if seen.least > seen.events else 0.0
-    within = max(0.0, 1.0 - seen.chance_of_more_than(passing, n) - few) if passing >= seen.events else 0.0
-    return within + seen.chance_of_more_than(failing, n)
+    few = (
+        1.0 - count.chance_of_more_than(max(count.least, count.events) - 1.0, n) if count.least > count.events else 0.0
+    )
+    within = max(0.0, 1.0 - count.chance_of_more_than(passing, n) - few) if passing >= count.events else 0.0
+    return within + count.chance_of_more_than(failing, n)
 
 
 def _edge(holds: Callable[[float], bool], most: float) -> float:

@@ -34,7 +34,7 @@ from fastenough.recording import Histogram
 POWERS = (0.8, 0.95)
 """Probabilities of the verdict for which durations are given."""
 _SEED = 20260101
-_REPETITIONS, _TRIED = 300, 60
+_REPETITIONS, _LEAST_REPETITIONS = 300, 60
 """Simulated measurements of one length, and the least ones after which it may be given up."""
 _CLEARLY = 3.0
 """Standard errors below a power at which a length is given up."""
@@ -141,15 +141,15 @@ class PlanQuestion:
 
     def _least_numbers(self, least: float, judge: Judge) -> Numbers:
         """Least numbers of activations, of those tried from ``least`` on, with which the verdict has each power."""
-        found: Numbers = []
+        numbers: Numbers = []
         most = max(least, min(self._most, _MOST_NS / self.period_ns))
         n = least
-        while n <= most and n * self.period_ns <= _MOST_NS and len(found) < len(POWERS):
-            share = self._share(math.ceil(n), judge, POWERS[len(found)])
-            goals = (power + _error(power, _REPETITIONS) / 2 for power in POWERS[len(found) :])
-            found += [math.ceil(n) for goal in goals if share >= goal]
+        while n <= most and n * self.period_ns <= _MOST_NS and len(numbers) < len(POWERS):
+            share = self._share(math.ceil(n), judge, POWERS[len(numbers)])
+            goals = (power + _error(power, _REPETITIONS) / 2 for power in POWERS[len(numbers) :])
+            numbers += [math.ceil(n) for goal in goals if share >= goal]
             n *= _LONG_STEP if share < _FAR else _STEP
-        return found + [None] * (len(POWERS) - len(found))
+        return numbers + [None] * (len(POWERS) - len(numbers))
 
     @property
     def _most(self) -> float:
@@ -160,13 +160,13 @@ class PlanQuestion:
 
     def _share(self, n: int, judge: Judge, power: float) -> float:
         """Share of simulated measurements with the verdict; of the first ones where it is clearly below ``power``."""
-        given, number = 0.0, 0
-        for number, seen in enumerate(simulated(np.random.default_rng(_SEED), n, self.misses, self.period_ns)):
-            hopeless = number >= _TRIED and given < (power - _CLEARLY * _error(power, number)) * number
+        verdicts, number = 0.0, 0
+        for number, disturbances in enumerate(simulated(np.random.default_rng(_SEED), n, self.misses, self.period_ns)):
+            hopeless = number >= _LEAST_REPETITIONS and verdicts < (power - _CLEARLY * _error(power, number)) * number
             if number == _REPETITIONS or hopeless:
                 break
-            given += judge(seen, self.required, _VALUES)
-        return given / number
+            verdicts += judge(disturbances, self.required, _VALUES)
+        return verdicts / number
 
 
 def _error(share: float, repetitions: int) -> float:
@@ -240,17 +240,19 @@ class _Schedule:
         )
 
 
-def _passes(seen: Disturbances, required: Requirement, values: Merged) -> float:
+def _passes(disturbances: Disturbances, required: Requirement, values: Merged) -> float:
     """As recordings pass, but for the test of stationarity of a rate: it refuses a steady system at its level."""
-    shown = CpuEvidence(values, seen, required, required.confidence)
-    if not seen.enough:
-        return float(shown.within)
-    return (shown.rate_within and shown.resolved) * (1.0 - blocks.LEVEL)
+    evidence = CpuEvidence(values, disturbances, required, required.confidence)
+    if not disturbances.enough:
+        return float(evidence.within)
+    return (evidence.rate_within and evidence.resolved) * (1.0 - blocks.LEVEL)
 
 
-def _fails(seen: Disturbances, required: Requirement, values: Merged) -> float:
+def _fails(disturbances: Disturbances, required: Requirement, values: Merged) -> float:
     """The same of FAIL."""
-    shown = CpuEvidence(values, seen, required, required.confidence)
-    if not seen.enough or 2 * seen.surely > seen.n:
-        return float(shown.p_value <= 1.0 - required.confidence)
-    return (shown.resolved and p_value_of(seen, required.miss_rate) <= 1.0 - required.confidence) * (1.0 - blocks.LEVEL)
+    evidence = CpuEvidence(values, disturbances, required, required.confidence)
+    if not disturbances.enough or 2 * disturbances.surely > disturbances.n:
+        return float(evidence.p_value <= 1.0 - required.confidence)
+    return (evidence.resolved and p_value_of(disturbances, required.miss_rate) <= 1.0 - required.confidence) * (
+        1.0 - blocks.LEVEL
+    )

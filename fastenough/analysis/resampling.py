@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from fastenough.analysis.blocks import (
     DRAWS,
     LEAST_BLOCKS,
-    gathered,
+    divide_into_cells,
     outlasts_blocks,
     ranks_of_quantile,
-    resampled,
+    resample,
     wider_by,
 )
 from fastenough.analysis.bucket_movement import Movement, movement_of
@@ -61,16 +61,16 @@ class Blocks:
         return np.concatenate(self.counts)
 
     @cached_property
-    def _drawn_up_to(self) -> FloatArray | None:
+    def _cumulative_draws(self) -> FloatArray | None:
         """Values of each draw in each bucket or below it: the same for all quantiles."""
-        draws = resampled(self.counts, self.draws)
+        draws = resample(self.counts, self.draws)
         return None if draws is None else np.cumsum(draws, axis=1)
 
     @property
     def number(self) -> int:
         """How many blocks there are; 0 where they are too few to draw."""
-        found = gathered(self.counts)
-        return 0 if found is None else sum(run.shape[0] // found[1] for run in found[0])
+        run_cells = divide_into_cells(self.counts)
+        return 0 if run_cells is None else sum(run.shape[0] // run_cells[1] for run in run_cells[0])
 
     def redrawn(self, draws: int) -> Blocks:
         """The same with another number of draws."""
@@ -78,13 +78,13 @@ class Blocks:
 
     def ranks(self, quantile: float) -> FloatArray | None:
         """Among all values, the ranks that the quantile takes in the draws; None: see :meth:`no_interval`."""
-        if self._drawn_up_to is None or self.no_interval(quantile) is not None:
+        if self._cumulative_draws is None or self.no_interval(quantile) is not None:
             return None
         total = self._total.sum(axis=0)
-        found = ranks_of_quantile(self._drawn_up_to, total, quantile, self._size_within)
+        ranks = ranks_of_quantile(self._cumulative_draws, total, quantile, self._size_within)
         n = float(total.sum())
         centre, wider = quantile * n, wider_by(self._below(self._bucket(quantile), quantile))
-        return np.clip(centre + (found - centre) * wider, 1.0, n)
+        return np.clip(centre + (ranks - centre) * wider, 1.0, n)
 
     def no_interval(self, quantile: float) -> NoInterval | None:
         """Why the quantile has no interval: too few blocks or disturbances, or blocks that are too short; None: it has
@@ -132,19 +132,19 @@ class Blocks:
         """
         total = self._total
         beside = [total[:, :bucket].sum(axis=1), total[:, bucket + 1 :].sum(axis=1)]
-        known = [size_at_all_scales(each) for each in beside if each.sum() >= LEAST_ABOVE]
+        sizes = [size_at_all_scales(counts) for counts in beside if counts.sum() >= LEAST_ABOVE]
         by_sums = self._size_by_sums(bucket)
         if by_sums is not None:
-            known.append(by_sums)
-        return max(known) if known else float(total[:, bucket].sum()) / LEAST_BLOCKS
+            sizes.append(by_sums)
+        return max(sizes) if sizes else float(total[:, bucket].sum()) / LEAST_BLOCKS
 
 
 def blocks_of(parts: Sequence[tuple[Recording, Series]], magnitudes: bool) -> Blocks:
     """Of merged samples, all series of a run together; ``magnitudes``: of a two-sided series, without the sign."""
     by_run: dict[str, tuple[Recording, list[Course]]] = {}
     for recording, series in parts:
-        found = by_run.setdefault(recording.run_id, (recording, []))
-        found[1].append(recording.timeline.courses[series.id])
+        run_courses = by_run.setdefault(recording.run_id, (recording, []))
+        run_courses[1].append(recording.timeline.courses[series.id])
     index = _all_buckets([course for _, courses in by_run.values() for course in courses], magnitudes)
     length = max(1, sum(len(recording.timeline) for recording, _ in by_run.values()) // _MOST_CELLS)
     counts = tuple(
@@ -182,8 +182,8 @@ def _buckets(course: Course, magnitudes: bool) -> IntArray:
 
 
 def _all_buckets(courses: Sequence[Course], magnitudes: bool) -> IntArray:
-    found = [np.unique(_buckets(course, magnitudes)) for course in courses]
-    return np.unique(np.concatenate(found)) if found else np.empty(0, dtype=np.int64)
+    indices = [np.unique(_buckets(course, magnitudes)) for course in courses]
+    return np.unique(np.concatenate(indices)) if indices else np.empty(0, dtype=np.int64)
 
 
 def _counts(courses: Sequence[Course], index: IntArray, magnitudes: bool, length: int, cells: int) -> IntArray:

@@ -35,15 +35,15 @@ def _hardest(values: Merged, miss_rate: float, confidence: float) -> int | None:
     """
 
     def exceeds(limit_ns: int) -> bool:
-        found = disturbances(values, limit_ns)
-        return found.enough and not rate_is_within(
-            found.n,
-            found.possibly,
-            found.size,
-            found.longer_run,
+        at_limit = disturbances(values, limit_ns)
+        return at_limit.enough and not rate_is_within(
+            at_limit.n,
+            at_limit.possibly,
+            at_limit.size,
+            at_limit.longer_run,
             allowed=miss_rate,
             confidence=confidence,
-            error=found.size_error,
+            error=at_limit.size_error,
         )
 
     limits = _limits(values, miss_rate)

@@ -172,7 +172,7 @@ def measured_of(recordings: Sequence[Recording]) -> Mapping[int, CpuMeasurement]
 def _measured(cpu: int, wakeups: Sequence[Histogram], gaps: Sequence[_Gaps]) -> CpuMeasurement:
     late_ns = max(0, *(gap.maximum or 0 for gap in wakeups))
     usual_ns = max(0, *(gap.value_at_rank((gap.total + 1) // 2) for gap in wakeups))
-    interference = _longest_by_size([one for gap in gaps for one in gap.interference])
+    interference = _longest_by_size([term for gap in gaps for term in gap.interference])
     return CpuMeasurement(
         cpu,
         sum(gap.total for gap in wakeups),

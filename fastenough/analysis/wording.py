@@ -53,7 +53,7 @@ def _confidence(evidence: CpuEvidence) -> str:
 
 def statement(evidence: CpuEvidence) -> str:
     """The rate of disturbances: "at most 1 disturbance above 150 us per 3.3 h (95 % confidence)"."""
-    limit, disturbances = words.exact_time(evidence.requirement.limit_ns), evidence.seen
+    limit, disturbances = words.exact_time(evidence.requirement.limit_ns), evidence.disturbances
     if not disturbances.n:
         return "no activation was measured"
     if not disturbances.time_ns:
@@ -73,7 +73,7 @@ def statement(evidence: CpuEvidence) -> str:
 
 def _in_clusters(evidence: CpuEvidence) -> str:
     """Suffix where disturbances depend on each other: the number of clusters, and their scale."""
-    disturbances = evidence.seen
+    disturbances = evidence.disturbances
     return (
         ""
         if not disturbances.clusters.scale
@@ -86,7 +86,7 @@ def _in_clusters(evidence: CpuEvidence) -> str:
 
 def rate_text(evidence: CpuEvidence) -> str:
     """The bound on the rate per activation, and the number of independent disturbances it rests on."""
-    disturbances = evidence.seen
+    disturbances = evidence.disturbances
     return (
         f"{words.number(disturbances.possibly)} of {words.counted(disturbances.n, 'activation')} exceeded "
         f"{words.exact_time(evidence.requirement.limit_ns)}, in bursts that count as {int(disturbances.independent):,} "
@@ -297,7 +297,7 @@ def _labelled(judgments: Sequence[Judgment]) -> list[tuple[str, Judgment]]:
             _label(
                 judgment,
                 [name for name, other in zip(judgment.setup, differs, strict=True) if other and name]
-                + _telling_parameters(judgment, judgments),
+                + _distinguishing_parameters(judgment, judgments),
             ),
             judgment,
         )
@@ -305,7 +305,7 @@ def _labelled(judgments: Sequence[Judgment]) -> list[tuple[str, Judgment]]:
     ]
 
 
-def _telling_parameters(judgment: Judgment, judgments: Sequence[Judgment]) -> list[str]:
+def _distinguishing_parameters(judgment: Judgment, judgments: Sequence[Judgment]) -> list[str]:
     alike = [other.parameters for other in judgments if other.probe == judgment.probe]
     return [
         text
@@ -548,14 +548,14 @@ def _planned(recording: Recording, unfit: Sequence[Recording]) -> str:
     """Probe, implementation, load, parameters and configuration of a run that was not applicable."""
     head = recording.head
     alike = [other.head.parameters for other in unfit if other.head.probe == head.probe]
-    telling = [
+    parameters = [
         words.part(name, value)
         for name, value in head.parameters.items()
         if any(name in other and other[name] != value for other in alike)
     ]
     under = (
         f"load {load_name(recording) or 'unknown'}",
-        *telling,
+        *parameters,
         *([head.configuration.name] if head.configuration else []),
     )
     return f"{head.probe} by {head.implementation} ({', '.join(under)}; run {recording.run_id})"

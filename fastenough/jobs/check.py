@@ -34,7 +34,7 @@ from fastenough.analysis.gate import (
     result_without,
     subject_of,
 )
-from fastenough.analysis.gate_nights import NightsQuestion, held_over_nights, nights_questions
+from fastenough.analysis.gate_nights import NightsQuestion, judge_over_nights, nights_questions
 from fastenough.analysis.instructions import InstructionComparison, compare_instructions
 from fastenough.analysis.machine import counts_instructions
 from fastenough.analysis.merged import judged_series
@@ -275,14 +275,15 @@ def _nights_results(
     rest on; a deleted run is one of these, also for a campaign."""
     nights = nights_since(questions, chosen.store, change)
     for question, data in zip(questions, nights.data, strict=True):
-        held, questions_of_pair = held_over_nights(question, data), growth_requirements(question.pair, question.growth)
+        result = judge_over_nights(question, data)
+        questions_of_pair = growth_requirements(question.pair, question.growth)
         excluded = (
             deleted_alike(questions_of_pair, chosen.store, nights.since_ns)
             if chosen.selection is Selection.CAMPAIGN
             else chosen.others(question.pair.runs, questions_of_pair, nights.since_ns)
         )
-        others = [run for run in excluded if run.run_id not in held.run_ids]
-        yield result_without(held, others, chosen.selection), others
+        others = [run for run in excluded if run.run_id not in result.run_ids]
+        yield result_without(result, others, chosen.selection), others
 
 
 def _growth_results_by_key(
@@ -290,9 +291,9 @@ def _growth_results_by_key(
 ) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
     """The result of each limit on growth: of all nights since a change, or of this night."""
     if chosen.change is None:
-        for held in _growth_results(limits, pairs, chosen):
-            if isinstance(held.limit.asked, Growth):
-                yield _growth_without(held, held.limit.asked, pairs, chosen)
+        for result in _growth_results(limits, pairs, chosen):
+            if isinstance(result.limit.asked, Growth):
+                yield _growth_without(result, result.limit.asked, pairs, chosen)
         return
     questions = nights_questions(limits, pairs)
     for pair in pairs:

@@ -242,15 +242,15 @@ def named_entries(members: Sequence[tuple[RunGroup, SeriesKind]]) -> tuple[Serie
         | {"series": kind.series.name}
         for group, kind in members
     ]
-    telling = [
+    distinguishing = [
         name
         for name in dict.fromkeys(name for part in parts for name in part)
         if name != "series" and len({part[name] for part in parts if name in part}) > 1
     ]
-    if _apart(parts, [*telling, "series"]) > _apart(parts, telling):
-        telling.append("series")
-    telling = telling or ["load"]
-    entry_names = [" · ".join(filter(None, (part.get(name) for name in telling))) for part in parts]
+    if _apart(parts, [*distinguishing, "series"]) > _apart(parts, distinguishing):
+        distinguishing.append("series")
+    distinguishing = distinguishing or ["load"]
+    entry_names = [" · ".join(filter(None, (part.get(name) for name in distinguishing))) for part in parts]
     again = [entry_names[:place].count(part) for place, part in enumerate(entry_names)]
     return tuple(
         SeriesEntry(group, kind, f"{name} ({times + 1})" if times else name)

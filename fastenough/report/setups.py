@@ -47,13 +47,13 @@ def setups(loads: Sequence[str], runs: Sequence[Values]) -> list[str]:
     names = [key.name for key in RUN_KEYS if key.forbids in FOR_MERGING and key.name not in _GROUPED_BY_LOAD]
     differing = [name for name in names if any(_differs(name, values, runs) for values in runs)]
     titled = {key.name for key in RUN_KEYS if key.titled}
-    telling = [name for name in differing if name in titled]
+    distinguishing = [name for name in differing if name in titled]
     for name in differing:
-        if name not in telling and not _are_distinct(loads, runs, telling):
-            telling.append(name)
-    setups = _worded(telling, runs, stated=True)
+        if name not in distinguishing and not _are_distinct(loads, runs, distinguishing):
+            distinguishing.append(name)
+    setups = _worded(distinguishing, runs, stated=True)
     if len(set(zip(loads, setups, strict=True))) < len(runs):
-        setups = _worded(telling, runs, stated=False)
+        setups = _worded(distinguishing, runs, stated=False)
     labels = list(zip(loads, setups, strict=True))
     return [
         " · ".join(filter(None, (setup, f"run {unknown.run_id}")))
@@ -63,7 +63,7 @@ def setups(loads: Sequence[str], runs: Sequence[Values]) -> list[str]:
     ]
 
 
-def _worded(telling: Sequence[str], runs: Sequence[Values], *, stated: bool) -> list[str]:
+def _worded(distinguishing: Sequence[str], runs: Sequence[Values], *, stated: bool) -> list[str]:
     """The differing values of each group as text.  ``stated``: only parameters and settings that another group states
     too; an instrument and the task of a board have different ones, too many for a title."""
     return [
@@ -72,7 +72,7 @@ def _worded(telling: Sequence[str], runs: Sequence[Values], *, stated: bool) -> 
                 None,
                 (
                     _short(name, differing)
-                    for name in telling
+                    for name in distinguishing
                     if not isinstance(values[name], UnknownValue)
                     and _differs(name, values, runs)
                     and (differing := _differing(name, values, runs, stated)) not in ({}, [])
@@ -91,8 +91,8 @@ def _differs(name: str, values: Values, runs: Sequence[Values]) -> bool:
     return any(other[name] != values[name] for other in _comparable(name, values, runs))
 
 
-def _are_distinct(loads: Sequence[str], runs: Sequence[Values], telling: Sequence[str]) -> bool:
-    keys = [repr((load, [values[name] for name in telling])) for load, values in zip(loads, runs, strict=True)]
+def _are_distinct(loads: Sequence[str], runs: Sequence[Values], distinguishing: Sequence[str]) -> bool:
+    keys = [repr((load, [values[name] for name in distinguishing])) for load, values in zip(loads, runs, strict=True)]
     return len(set(keys)) == len(keys)
 
 

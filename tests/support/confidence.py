@@ -184,7 +184,7 @@ def by_looks_of_rates(
     found = np.zeros((3, rates.shape[0], len(looks)), dtype=np.bool_)
     for which, look in product(range(rates.shape[0]), range(len(looks))):
         one = _of_intervals(rare[which, : looks[look]], frequent[which, : looks[look]], required)
-        found[:, which, look] = one.within, one.p_value <= STATED, one.seen.long_memory
+        found[:, which, look] = one.within, one.p_value <= STATED, one.disturbances.long_memory
     passed, failed, refused = found
     return passed, failed, refused
 
@@ -220,9 +220,11 @@ def errors_of_declared(counts: Counted, allowed: float, size: int, longest: int 
     """Of machines one cause of which makes ``size`` disturbances, and a declaration that none makes more than one."""
     expected = allowed * counts.n
     found, half = (list(verdicts(counts, Requirement(1, rate, 1 - STATED, longest))) for rate in (allowed, 2 * allowed))
-    unseen = np.array([one.seen.possibly == 0 for one in found])
+    unseen = np.array([one.disturbances.possibly == 0 for one in found])
     passed = np.array([one.within for one in found])
-    true = np.array([one.seen.time_ns / expected * (size if one.seen.clusters.scale else 1) for one in found])
+    true = np.array(
+        [one.disturbances.time_ns / expected * (size if one.disturbances.clusters.scale else 1) for one in found]
+    )
     stated = np.array([one.resolved for one in found])
     misstated = stated & (np.array([one.every_ns for one in found]) > true)
     return Declared(

@@ -120,8 +120,8 @@ _CSV_HEADER = [
 
 
 def _table(rows: Sequence[_Accepted]) -> ReportTable:
-    given = {level.mission_ns for row in rows for level in row.estimate.levels}
-    missions = [mission for mission in MISSIONS_NS if mission in given]
+    accepted_ns = {level.mission_ns for row in rows for level in row.estimate.levels}
+    missions = [mission for mission in MISSIONS_NS if mission in accepted_ns]
     columns = (
         Column("load", numeric=False),
         Column("series", numeric=False),
@@ -186,9 +186,9 @@ def section(context: Context) -> Section | None:
     return _section(accepted, refused, changes, len(chosen) > _MOST)
 
 
-def _section(given: Sequence[_Accepted], refused: list[str], changes: list[str], left_out: bool) -> Section:
+def _section(accepted: Sequence[_Accepted], refused: list[str], changes: list[str], left_out: bool) -> Section:
     which = f" Only the {_MOST} series with the greatest maxima are estimated." if left_out else ""
-    parts: list[ReportTable | Text] = [_table(given)] if given else []
+    parts: list[ReportTable | Text] = [_table(accepted)] if accepted else []
     if refused:
         parts.append(Text("Refused estimates", refused))
     if changes:

@@ -20,11 +20,11 @@ _CASE_STUDY_LOADS = ("rtlinux-io", "rtlinux-memory")
 _PERIOD_NS = 1_000_000
 
 
-def _each_interval(recording: Recording, series: Sequence[Series]) -> Iterator[tuple[float, float, float]]:
+def _latency_over_time(recording: Recording, series: Sequence[Series]) -> Iterator[tuple[float, float, float]]:
     """Per interval its end in s, and in µs median and maximum of these series together."""
     begin_ns = recording.intervals[0].begin_mono_ns
     for interval in recording.intervals:
-        held = [interval.histograms[one.id] for one in series if one.id in interval.histograms]
+        held = [interval.histograms[part.id] for part in series if part.id in interval.histograms]
         held = [values for values in held if values.total]
         if held:
             middle = max(values.value_at_rank((values.total + 1) // 2) for values in held)
@@ -39,7 +39,7 @@ def _draw(
     axes: Axes, recording: Recording, series: Sequence[Series], colour: str, label: str
 ) -> list[tuple[str, float, float, float]]:
     """Returns the drawn rows, with the columns of ``_HEADER``."""
-    points = list(_each_interval(recording, series))
+    points = list(_latency_over_time(recording, series))
     times_s = [time for time, _, _ in points]
     axes.plot(times_s, [highest for _, _, highest in points], "o-", markersize=3, color=colour, label=label)
     axes.plot(times_s, [middle for _, middle, _ in points], "--", color=colour, linewidth=1)

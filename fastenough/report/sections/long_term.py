@@ -97,11 +97,11 @@ def _date_axis(axes: Axes) -> None:
     axes.set_xlabel("time (UTC)")
 
 
-def _interval_note(found: FiveMinutes) -> str:
+def _interval_note(maxima: FiveMinutes) -> str:
     """A note on intervals that are longer than five minutes."""
-    if found.longest_ns < 2 * FIVE_MINUTES_NS:
+    if maxima.longest_ns < 2 * FIVE_MINUTES_NS:
         return ""
-    longest = words.duration(found.longest_ns)
+    longest = words.duration(maxima.longest_ns)
     return f"Intervals are up to {longest} long; the maximum of an interval is drawn over its whole length. "
 
 

@@ -60,11 +60,25 @@ def _summary(budgets: Sequence[tuple[str, UncertaintyBudget]]) -> ReportTable:
     ]
     csv = [
         [
-            *(name, one.latency, one.printed_ns, one.lower_ns, one.upper_ns, one.bias_ns, one.combined_ns),
-            *(one.coverage_factor, one.expanded_ns, one.level, one.unknown_lower, one.unknown_higher),
+            *(
+                name,
+                latency.latency,
+                latency.printed_ns,
+                latency.lower_ns,
+                latency.upper_ns,
+                latency.bias_ns,
+                latency.combined_ns,
+            ),
+            *(
+                latency.coverage_factor,
+                latency.expanded_ns,
+                latency.level,
+                latency.unknown_lower,
+                latency.unknown_higher,
+            ),
         ]
         for name, budget in budgets
-        for one in budget.latencies
+        for latency in budget.latencies
     ]
     columns = (
         Column("values", numeric=False),
@@ -75,7 +89,7 @@ def _summary(budgets: Sequence[tuple[str, UncertaintyBudget]]) -> ReportTable:
         Column("standard uncertainty [ns]", _ns),
         Column("expanded uncertainty [ns]", _ns),
     )
-    rows = [_row(name, one) for name, budget in budgets for one in budget.latencies]
+    rows = [_row(name, latency) for name, budget in budgets for latency in budget.latencies]
     return ReportTable(
         "uncertainty",
         "Printed latencies, and where the true ones lie",
@@ -99,24 +113,32 @@ def _error(line: Contribution) -> str:
 
 def _contributions(number: int, name: str, budget: UncertaintyBudget) -> ReportTable:
     """Lines of one budget; a column of standard uncertainties for each latency."""
-    of_latency = [{line.source: line for line in one.contributions} for one in budget.latencies]
-    lines = {source: line for one in of_latency for source, line in one.items()}
+    of_latency = [{line.source: line for line in latency.contributions} for latency in budget.latencies]
+    lines = {source: line for latency in of_latency for source, line in latency.items()}
     rows: list[list[Any]] = [
         [
             *(source, line.basis, _NO_VALUE if line.basis is Basis.UNKNOWN else line.evaluation),
             *(line.distribution if line.half_width else _NO_VALUE, _error(line)),
-            *(one[source].standard_ns if source in one else 0.0 for one in of_latency),
+            *(latency[source].standard_ns if source in latency else 0.0 for latency in of_latency),
         ]
         for source, line in lines.items()
     ]
-    combined = ["combined", "", "", "", "", *(one.combined_ns for one in budget.latencies)]
+    combined = ["combined", "", "", "", "", *(latency.combined_ns for latency in budget.latencies)]
     csv_rows = [
         [
-            *(one.latency, line.source, line.basis, line.evaluation, line.distribution, line.half_width, line.middle),
+            *(
+                latency.latency,
+                line.source,
+                line.basis,
+                line.evaluation,
+                line.distribution,
+                line.half_width,
+                line.middle,
+            ),
             *(line.unit, line.divisor, line.sensitivity_ns, line.standard_ns, line.bias_ns, line.direction),
         ]
-        for one in budget.latencies
-        for line in one.contributions
+        for latency in budget.latencies
+        for line in latency.contributions
     ]
     header = [
         *("latency", "source", "basis", "type", "distribution", "half_width", "middle", "unit", "divisor"),
@@ -124,7 +146,7 @@ def _contributions(number: int, name: str, budget: UncertaintyBudget) -> ReportT
     ]
     columns = (
         *(Column(title, numeric=False) for title in _DETAILS),
-        *(Column(one.latency, _ns) for one in budget.latencies),
+        *(Column(latency.latency, _ns) for latency in budget.latencies),
     )
     return ReportTable(
         f"uncertainty-{number}",

@@ -133,10 +133,10 @@ def test_cells_are_of_equal_length() -> None:
 
 
 def test_draws_of_blocks_never_reach_from_one_run_into_another_and_need_thirty() -> None:
-    assert blocks.resampled([np.ones((29, 2), dtype=np.int64)]) is None
-    assert blocks.resampled([np.ones((29, 2), dtype=np.int64)] * 2) is not None
+    assert blocks.resample([np.ones((29, 2), dtype=np.int64)]) is None
+    assert blocks.resample([np.ones((29, 2), dtype=np.int64)] * 2) is not None
     runs = [np.tile([10, 0], (60, 1)), np.tile([0, 10], (60, 1))]
-    draws = blocks.resampled(runs)
+    draws = blocks.resample(runs)
     assert draws is not None and draws.shape[1] == 2
     assert np.all(draws % 40 == 0), "blocks of four intervals, each of one run"
     assert np.ptp(draws.sum(axis=1)) == 0

@@ -47,9 +47,9 @@ def test_disturbances_that_a_lower_limit_merges_are_counted_at_the_higher_one(tm
     one = _recorded(tmp_path, np.array(fill), long)
     requirement = Requirement(LOW, 18 * 3 / (SECONDS * EACH), longest_burst=3)
     low, high = _shown(one, requirement), _shown(one, replace(requirement, limit_ns=HIGH))
-    assert (low.seen.events, high.seen.events) == (5, 6)
+    assert (low.disturbances.events, high.disturbances.events) == (5, 6)
     assert low.within_at_limit and not high.within_at_limit, "more is above the lower limit, in fewer clusters"
-    assert not low.within and low.higher is not None and low.higher.seen.events == 6
+    assert not low.within and low.higher is not None and low.higher.disturbances.events == 6
     assert judge([one], requirement).verdict is Verdict.INCONCLUSIVE
 
 
