@@ -39,7 +39,7 @@ _TAIL = 0.975
 def cells(counts: NDArray[Any], about: int) -> NDArray[Any]:
     """Counts of intervals (last axis: time) gathered to ``about`` cells or up to twice as many, of equal length.
 
-    What is left over at the end is left out.
+    A remainder at the end is dropped.
     """
     length = max(1, counts.shape[-1] // about)
     whole = counts.shape[-1] // length
@@ -47,10 +47,10 @@ def cells(counts: NDArray[Any], about: int) -> NDArray[Any]:
 
 
 def chance_of_equal(groups: Sequence[IntArray]) -> float:
-    """Chance that the means of these groups of counts differ as much as they do, if time made no difference.
+    """p-value of equal means of these groups of counts.
 
-    A permutation test: exact however the counts are spread, also where they come in bursts shorter than what one count
-    covers.  Seeded, so that the same counts give the same answer.
+    A permutation test: exact for any distribution of the counts, also for bursts shorter than the interval of a count.
+    Seeded, so that the same counts give the same answer.
     """
     counts = np.concatenate(groups).astype(np.float64)
     sizes = np.array([group.size for group in groups])
@@ -83,7 +83,7 @@ def is_stationary(counts: IntArray) -> bool:
 def runs_agree(counts: Sequence[IntArray]) -> bool:
     """Whether runs differ no more among themselves than their blocks do; counts per interval of each.
 
-    Those too short to tell are left out of it: beside one of these the others may differ all the same.
+    Runs that are too short for the test are ignored.
     """
     long_runs = [run for run in counts if run.size >= _STRETCHES]
     if len(long_runs) < 2:
@@ -94,7 +94,8 @@ def runs_agree(counts: Sequence[IntArray]) -> bool:
 
 
 def divide_into_cells(runs: Sequence[NDArray[Any]]) -> tuple[list[NDArray[Any]], int] | None:
-    """Intervals of runs, each intervals x buckets, gathered to cells, and how many cells a block has; None: too few.
+    """Divide runs (intervals x buckets) into cells; returns the cells of each run and the number of cells per block, or
+    None with too few intervals.
 
     Blocks are as long as 30 of them allow, begin anywhere within a run, and never reach into another.
     """
@@ -137,7 +138,7 @@ def _weights(number: int, places: int, draws: int) -> FloatArray:
 def outlasts_blocks(courses: Sequence[FloatArray]) -> bool:
     """Whether values depend on each other for longer than a block, so that blocks are not independent.
 
-    ``courses``: of each run, what shows it, interval by interval.  It is shown by the correlation of cells half a block
+    ``courses``: the tested values of each run, interval by interval.  The test is the correlation of cells half a block
     apart, each run about its own mean.
     """
     run_cells = divide_into_cells([course[:, None] for course in courses])
@@ -151,7 +152,7 @@ def outlasts_blocks(courses: Sequence[FloatArray]) -> bool:
 
 
 def _correlation(courses: Sequence[FloatArray], apart: int) -> float:
-    """Of cells so far apart within each run; 0 where cells do not vary."""
+    """Correlation of cells ``apart`` cells from each other within each run; 0 if cells do not vary."""
     centred = [course - course.mean() for course in courses]
     square = sum(float(course @ course) for course in centred)
     together = sum(float(course[:-apart] @ course[apart:]) for course in centred if course.size > apart)
@@ -159,11 +160,11 @@ def _correlation(courses: Sequence[FloatArray], apart: int) -> float:
 
 
 def wider_by(courses: Sequence[FloatArray]) -> float:
-    """By what the spread of a sum over time is greater than if blocks were independent: sqrt(1 + 2 r).
+    """Factor by which the spread of a sum over time exceeds that of independent blocks: sqrt(1 + 2 r).
 
-    ``courses``: of each run, what is added up, interval by interval.  r: the correlation of neighbouring blocks, none
-    where it is negative, plus its standard error where it exceeds that.  What hangs together for longer than a block is
-    taken apart by drawing blocks.
+    ``courses``: the summed values of each run, interval by interval.  r: the correlation of neighbouring blocks, at
+    least 0, plus its standard error if it exceeds that.  Drawing blocks separates values that depend on each other for
+    longer than a block.
     """
     run_cells = divide_into_cells([course[:, None] for course in courses])
     if run_cells is None:
@@ -189,10 +190,10 @@ def ranks_of_quantile(
 ) -> FloatArray:
     """Rank, among all values, of the quantile of each draw; ``total`` by bucket.
 
-    ``up_to`` (draws x buckets): how many values of the draw lie in each bucket or below it.
+    ``up_to`` (draws x buckets): number of values of the draw in each bucket or below it.
 
-    Within a bucket, values lie as they do in all samples, but for chance: of the bucket's values, in clusters of
-    ``size_of`` it, so many more or fewer lie below a place in it as a binomial number varies.
+    Within a bucket, values are distributed as in all samples, up to chance: the number of values below a place in the
+    bucket varies binomially, in clusters of ``size_of(bucket)`` values.
     """
     values_below = quantile * up_to[:, -1:]
     bucket = np.minimum((up_to < values_below).sum(axis=1), up_to.shape[1] - 1)

@@ -23,7 +23,7 @@ FloatArray = NDArray[np.float64]
 CountArray = NDArray[np.int64]
 
 LEAVING_OUT_NONE = 0.5
-"""Weight of a share of 0, among the shares of boards without evidence."""
+"""Weight of a share of 0 in the mixture of shares."""
 _HALVINGS = 30
 _SEED = 20260101
 _DRAWS = 9_999
@@ -34,18 +34,19 @@ _VARIATIONS = np.r_[np.arange(0.1, 1.0, 0.1), np.arange(1.0, 5.1, 0.5)]
 """Coefficients of variation for which that power is computed."""
 
 LEAST_FOR_PREDICTION = 3
-"""Boards without which nothing is said about the variation between boards."""
+"""Least number of boards for a statement on the variation between boards."""
 MOST_VARIATION = 1.5
 """Greatest coefficient of variation between boards that the prediction takes into account."""
 _VARIATION_GRID = np.linspace(0.05, MOST_VARIATION, 16)
 _MEAN_GRID = np.logspace(-3.0, 3.0, 97)
 """Mean rates, in units of the rate of all boards together."""
 _NEGLIGIBLE = 1e-9
-"""Relative weight below which a mean rate and a variation are passed over."""
+"""Relative weight below which a mean rate and a variation are ignored."""
 
 
 def log_evidence_of_share(without: int, boards: int, share: float) -> float:
-    """Logarithm of the evidence that less than ``share`` of all boards are such as ``without`` of ``boards`` are.
+    """Logarithm of the evidence that less than ``share`` of all boards lack the property that ``without`` of ``boards``
+    lack.
 
     An e-process over boards: a mixture of a share of 0 and of a uniform distribution below ``share``.
     """
@@ -63,7 +64,8 @@ def log_evidence_of_share(without: int, boards: int, share: float) -> float:
 
 
 def share_upper(without: int, boards: int, confidence: float) -> float:
-    """Upper bound of the share of all boards that are such as ``without`` of ``boards`` are, valid at every look."""
+    """Upper bound of the share of all boards without the property that ``without`` of ``boards`` lack, valid at
+    every look."""
     if without >= boards:
         return 1.0
     required = log_required(confidence)
@@ -74,10 +76,10 @@ def share_upper(without: int, boards: int, confidence: float) -> float:
 
 
 def share_within(within: int, boards: int, confidence: float) -> float:
-    """Lower bound of the share of all boards that keep a requirement, where ``within`` of ``boards`` are shown to.
+    """Lower bound of the share of all boards that keep a requirement, if ``within`` of ``boards`` are shown to keep it.
 
-    Each board was judged at the same ``confidence``, so that a board that does not keep it is shown to with a chance
-    of 1 - ``confidence`` at most.  Boards without a decision count as such that may not keep it.
+    Each board was judged at the same ``confidence``: a board that exceeds the requirement is shown to keep it with a
+    probability of at most 1 - ``confidence``.  Undecided boards count as exceeding it.
     """
     return max(0.0, 1.0 - share_upper(boards - within, boards, confidence) / confidence)
 
@@ -135,7 +137,7 @@ def rate_of_new_board(counts: CountArray, time: FloatArray, confidence: float) -
     """Upper bound of the rate of one more board of the type, with the probability ``confidence``.
 
     Rates are gamma-distributed over boards, with an unknown mean and an unknown variation, over both of which the
-    probability is averaged: the fewer boards, the greater is the bound.  In units of 1 over that of ``time``.  None
+    probability is averaged: the fewer boards, the greater is the bound.  Its unit is 1 over the unit of ``time``.  None
     with fewer than three boards.
     """
     if counts.size < LEAST_FOR_PREDICTION:

@@ -23,7 +23,7 @@ FloatArray = NDArray[np.float64]
 LEAST_DISTURBANCES = 10
 """Least number of disturbances for a rate per activation; no method gives one with fewer."""
 _LEAST_PIECES = 8
-"""Of time, from which the size of clusters can be estimated at a scale."""
+"""Least number of pieces of time from which the size of clusters can be estimated at a scale."""
 _LEVEL = 0.01
 """Significance, at any scale, of dispersion beyond that of runs, from which on the estimate over time counts."""
 
@@ -31,7 +31,7 @@ _LEVEL = 0.01
 def size_over_time(counts: NDArray[Any]) -> FloatArray:
     """Mean size of clusters from counts per interval, empty ones included, along the last axis: sum s^2/x - mean s.
 
-    What lies within an interval counts as one cluster as far as its variance says so; at least 1.
+    Values within an interval count as one cluster as far as the variance of counts indicates it; at least 1.
     """
     counts = counts.astype(np.float64)
     squares, total = (counts * counts).sum(axis=-1), counts.sum(axis=-1)
@@ -45,10 +45,11 @@ def _size(counts: FloatArray) -> float:
 
 
 def size_at_all_scales(counts: NDArray[Any]) -> float:
-    """The greatest of :func:`size_over_time` of intervals, of pairs of them, of fours, as long as there are enough.
+    """The greatest :func:`size_over_time` of intervals, of pairs of them, of fours, as long as there are enough pieces.
 
-    What lasts longer than an interval, such as a busy hour in which stalls come more often, shows only there; and there
-    pieces are few, so where a scale says more than the intervals do, by over a standard error, two of these are added.
+    Only longer pieces show causes that last longer than an interval, such as a busy hour with more stalls.  Such pieces
+    are few: if the size at a scale exceeds that of intervals by more than a standard error, two standard errors are
+    added.
     """
     if not counts.any():
         return 1.0
@@ -83,8 +84,8 @@ def cluster_size(x: int, runs: int, squares: float, *counts: NDArray[Any], indep
     """Size of clusters of ``x`` exceedances in ``runs``, with the sum of squares of their lengths.
 
     ``counts``: exceedances per interval, at least and at most.  ``independent``: whether no dependence between runs was
-    found.  Where runs are as spread over time as independent ones (index of dispersion, Fisher 1922), they are the
-    clusters; else the greatest size counts that runs and time show.
+    found.  If runs are spread over time like independent ones (index of dispersion, Fisher 1922), they are the
+    clusters; otherwise the greatest size counts, from run lengths or from counts over time.
     """
     of_runs = max(1.0, squares / max(x, 1))
     if independent and all(_spread_like(intervals, of_runs) for intervals in counts):
@@ -150,10 +151,9 @@ def chance_of_more(n: float, x: float, size: float, allowed: float, error: float
 
 
 def chance_where_most_exceed(n: float, x: float, intervals: int, allowed: float) -> float:
-    """The same where more than half of all activations exceed: what comes in clusters is then the rest.
+    """As :func:`chance_of_more`, if more than half of all activations exceed: the rest then forms the clusters.
 
-    Of a rest of which little or nothing was seen nobody knows the clusters, so they are taken to be as long as an
-    interval.
+    The clusters of a small rest are unknown, so they are assumed to be as long as an interval.
     """
     rest = n - x
     size = n / intervals

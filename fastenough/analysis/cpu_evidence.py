@@ -67,7 +67,7 @@ class CpuEvidence:
 
     @cached_property
     def p_value(self) -> float:
-        """Of the allowed rate, where more exceed."""
+        """p-value of the allowed rate; 1.0 unless disturbances are steady and resolved."""
         p_value = p_value_of(self.disturbances, self.requirement.miss_rate)
         return p_value if p_value < 1.0 and self.resolved and self.steady else 1.0
 
@@ -85,10 +85,10 @@ class CpuEvidence:
     def higher(self) -> CpuEvidence | None:
         """Evidence at the lowest higher limit at which the data do not show the requirement that they show at its own.
 
-        What is met at a limit is met at each higher one, but a low limit can merge several disturbances into one, and
-        many short ones can hide that the long ones depend on each other.  Without this, a suitable limit could be
-        chosen after looking.  Where the asked limit has a rate, a higher one with too few disturbances for one must
-        only be steady.
+        A requirement that is met at a limit is met at each higher one.  But a low limit can merge several disturbances
+        into one, and many short disturbances can hide that the long ones depend on each other.  Without this check, a
+        suitable limit could be chosen after looking.  If the required limit has a rate, a higher limit with too few
+        disturbances for one must only be steady.
         """
         if self.never or not self.within_at_limit:
             return None
@@ -110,7 +110,7 @@ class CpuEvidence:
     def every_ns(self) -> float:
         """Lower bound of the mean time between disturbances, in ns; dependent ones count as one.
 
-        Where none is allowed one would refute the requirement, so that nothing is set aside for rates above 0.
+        If none is allowed, one would refute the requirement, so no evidence is reserved for rates above 0.
         """
         if self.never and not self.disturbances.possibly:
             return self.disturbances.time_ns / sequential.unseen_upper(self.confidence)
@@ -220,7 +220,7 @@ class CpuEvidence:
 
 
 def p_value_of(disturbances: Disturbances, allowed: float) -> float:
-    """p-value of the allowed rate, by what certainly exceeds the limit; valid at every look."""
+    """p-value of the allowed rate, from the values that certainly exceed the limit; valid at every look."""
     if disturbances.surely == 0 or disturbances.n == 0:
         return 1.0
     if allowed == 0:
@@ -235,7 +235,7 @@ def p_value_of(disturbances: Disturbances, allowed: float) -> float:
 
 
 def longest_event(disturbances: Disturbances, requirement: Requirement) -> float:
-    """Exceedances that one more disturbance may have: by declaration, or by those observed."""
+    """Exceedances that one more disturbance may have: as declared, or estimated from those observed."""
     declared = requirement.longest_burst
     return disturbances.longer_run if declared is None else max(disturbances.longest_run, declared)
 

@@ -237,9 +237,10 @@ def _time_ns(merged: Merged) -> int:
 
 
 class RunLengths(NamedTuple):
-    """How many there are at most, the sum of the squares of their lengths, and the length of the longest.
+    """Greatest number of runs, sum of the squares of their lengths, and length of the longest.
 
-    Where only intervals are known, each exceedance may be a run, and the longest is what one has above their mean.
+    If only counts per interval are known, each exceedance may be a run, and the longest is the greatest excess of an
+    interval over their mean.
     """
 
     most: int
@@ -265,7 +266,7 @@ class _LimitCounts:
 
     @cached_property
     def source(self) -> OrderSource:
-        """The worst over all parts."""
+        """The least exact source of all parts."""
         if any(run.order_unknown(series.id) for run, series in self._parts) or not self._parts:
             return OrderSource.INTERVALS
         limits = [run.limit(series.id) for run, series in self._parts]
@@ -375,8 +376,8 @@ def runs_at(rises: Rises, edge: IntArray) -> IntArray:
 def _runs(rises: Rises, total: Histogram, two_sided: bool, above: int) -> RunLengths:
     """Runs of values of ``above`` or more.
 
-    A value taken from what exceeds an edge parts or ends one run at most, and one that is added begins or joins one at
-    most: so the runs at the limit differ from those at an edge by no more than the values in between.
+    Removing a value splits or ends at most one run, and adding one begins or joins at most one.  So the numbers of runs
+    at the limit and at an edge differ by at most the number of values in between.
     """
     edge = bucket_of(above, rises.k)
     edges = np.array([edge, edge + 1], dtype=np.int64)
@@ -395,12 +396,12 @@ def _whole(above: int, k: int) -> int:
 
 
 def _squares(rises: Rises, total: Histogram, two_sided: bool, edge: int, possibly: int) -> tuple[float, float]:
-    """The sum of squares of the lengths of runs, from the number of runs at the edge below the limit and all above,
-    and how long the longest is.
+    """The sum of squares of the lengths of runs, from the number of runs at the edge below the limit and all above, and
+    how long the longest is.
 
-    With lengths as different as geometric ones, the x_j values in R_j runs at an edge give x_j (2 x_j / R_j - 1), and
-    a value finds itself in a run of 2 x_j / R_j - 1 in the mean.  Each of these runs lies within one at the limit, so
-    what is found there is no less than the greatest of these.
+    With geometric lengths, the x_j values in R_j runs at an edge give x_j (2 x_j / R_j - 1), and the mean run of a
+    value has 2 x_j / R_j - 1 values.  Each of these runs lies within a run at the limit, so both results are at least
+    the greatest of these.
     """
     edges = np.concatenate([[edge], rises.edge[rises.edge > edge]])
     runs = runs_at(rises, edges)
@@ -410,9 +411,9 @@ def _squares(rises: Rises, total: Histogram, two_sided: bool, edge: int, possibl
 
 
 def exceedances_over_time(merged: Merged, limit_ns: float) -> IntArray:
-    """How many values of each interval are above a limit, all CPUs of a run together: one stall on two of them is one.
+    """Number of values above a limit in each interval, all CPUs of a run together: a stall of two CPUs is one stall.
 
-    The intervals of all runs stand one after the other.
+    The intervals of all runs are concatenated.
     """
     together: dict[str, IntArray] = {}
     for recording, series in merged.parts:

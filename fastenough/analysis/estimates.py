@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Estimates beyond the observed maximum, each with its tests, or the reason why there is none.
 
-None of them is a part of a verdict: what was measured is.
+Verdicts rest on measured values only, never on these estimates.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from fastenough.recording import Recording
 LEAST_MAXIMA = 50
 MOST_SHAPE = 0.5
 LEAST_SHAPE = -0.5
-"""Below, the interval of a profile likelihood does not hold what it says (Smith 1985)."""
+"""Below it, the interval of a profile likelihood does not reach its confidence (Smith 1985)."""
 _BLOCKS = 100
 _MOST_EXCEEDANCES = 200
 _ONE_IN = 5
-"""At most so few stretches may exceed the threshold: then what exceeds it in one of them is one disturbance."""
+"""At most one stretch in so many may exceed the threshold, so that the exceedances of a stretch are one disturbance."""
 _HOUR_NS = 3600 * 10**9
 MISSIONS_NS = {
     _HOUR_NS: "an hour",
@@ -35,9 +35,9 @@ MISSIONS_NS = {
     30 * 24 * _HOUR_NS: "in 30 days",
     365 * 24 * _HOUR_NS: "a year",
 }
-"""How long, and how people say that one disturbance comes in so long."""
+"""Durations, each with the phrase for one disturbance per duration."""
 _FARTHEST = 100
-"""Of missions longer than so many times the time measured nothing is said."""
+"""Longest mission, as a multiple of the measured time."""
 _SELDOM = 0.05
 """Chance at which a longer run exceeds the level that its maximum is compared with."""
 
@@ -59,7 +59,7 @@ class Estimate:
 
 
 def estimates(parts: Sequence[tuple[Recording, Series]], longer: LongerRun | None = None) -> list[Estimate]:
-    """Of series of one CPU that may be merged: by block maxima, and by what exceeds a threshold."""
+    """Estimates for series of one CPU that may be merged: by block maxima, and by exceedances of a threshold."""
     maxima = maxima_of(parts)
     refused = _machine(parts)
     if refused is None and not maxima.stretch_ns:
@@ -70,7 +70,7 @@ def estimates(parts: Sequence[tuple[Recording, Series]], longer: LongerRun | Non
 
 
 def _machine(parts: Sequence[tuple[Recording, Series]]) -> str | None:
-    """What refuses whatever the values are."""
+    """The reason of machine or recordings against any estimate."""
     recordings = [recording for recording, _ in parts]
     if any(map(is_emulated, recordings)):
         return "the machine is emulated: its timing is not meaningful"
@@ -92,12 +92,12 @@ def by_blocks(maxima: Maxima, longer: LongerRun | None = None) -> Estimate:
     estimate = Estimate(f"GEV, maxima of {words.duration(blocks.stretch_ns)}", blocks.values_ns.size, blocks.stretch_ns)
     if blocks.values_ns.size < LEAST_MAXIMA:
         return replace(estimate, refused=_too_few(maxima, 1))
-    estimate = _tested(estimate, blocks, blocks.values_ns, GEV)
-    return estimate if estimate.refused else _levelled(estimate, Likelihood(blocks), maxima.duration_ns, longer)
+    estimate = _with_tests(estimate, blocks, blocks.values_ns, GEV)
+    return estimate if estimate.refused else _with_levels(estimate, Likelihood(blocks), maxima.duration_ns, longer)
 
 
 def by_threshold(maxima: Maxima, longer: LongerRun | None = None) -> Estimate:
-    """GPD fitted to what exceeds a threshold."""
+    """GPD fitted to the exceedances of a threshold."""
     n = maxima.values_ns.size
     if n < LEAST_MAXIMA * _ONE_IN:
         return Estimate("GPD, above a threshold", n // _ONE_IN, maxima.stretch_ns, refused=_too_few(maxima, _ONE_IN))
@@ -108,11 +108,11 @@ def by_threshold(maxima: Maxima, longer: LongerRun | None = None) -> Estimate:
     estimate = Estimate(f"GPD, above {words.latency(threshold_ns)}", excesses.size, maxima.stretch_ns, threshold_ns)
     if excesses.size < LEAST_MAXIMA:
         return replace(estimate, refused="too many maxima are equal: the clock is too coarse for an estimate")
-    estimate = _tested(estimate, tail, excesses, GPD)
+    estimate = _with_tests(estimate, tail, excesses, GPD)
     return (
         estimate
         if estimate.refused
-        else _levelled(estimate, Likelihood(tail, threshold_ns), maxima.duration_ns, longer)
+        else _with_levels(estimate, Likelihood(tail, threshold_ns), maxima.duration_ns, longer)
     )
 
 
@@ -124,8 +124,8 @@ def _too_few(maxima: Maxima, times: int) -> str:
     )
 
 
-def _tested(estimate: Estimate, maxima: Maxima, values: FloatArray, family: Family) -> Estimate:
-    """Test by test, the cheapest first; only what passes all of them gets levels."""
+def _with_tests(estimate: Estimate, maxima: Maxima, values: FloatArray, family: Family) -> Estimate:
+    """The estimate after its tests, the cheapest first; only an estimate that passes all of them gets levels."""
     refused = next((reason for test in OVER_TIME if (reason := test(maxima))), None)
     if refused is not None:
         return replace(estimate, refused=refused)
@@ -133,8 +133,8 @@ def _tested(estimate: Estimate, maxima: Maxima, values: FloatArray, family: Fami
     return replace(estimate, model=model, refused=model.reason)
 
 
-def _levelled(estimate: Estimate, likelihood: Likelihood, measured_ns: float, longer: LongerRun | None) -> Estimate:
-    """With its levels, or with the reason that the fitted tail or a measured maximum gives against them."""
+def _with_levels(estimate: Estimate, likelihood: Likelihood, measured_ns: float, longer: LongerRun | None) -> Estimate:
+    """The estimate with its levels, or with the reason against them from the fitted tail or a measured maximum."""
     try:
         tail = likelihood.fitted()
         estimate = replace(estimate, shape=tail.shape)
@@ -177,7 +177,7 @@ def _contradiction(levels: Sequence[ReturnLevel], greatest_ns: float) -> str | N
 
 
 def _exceeded(likelihood: Likelihood, longer: LongerRun | None) -> str | None:
-    """Whether a longer run has a greater maximum than the tail, at the upper end of its interval, lets expect."""
+    """The reason against levels if a longer run has a greater maximum than the upper end of the tail's interval."""
     if longer is None:
         return None
     try:

@@ -29,10 +29,10 @@ _COARSE = {"xatol": 1.0, "fatol": 2e-3}
 _FIRST_SHAPES = (0.0, 0.15, -0.2)
 _LARGEST = 700.0
 """The exponential of more overflows."""
-_SURELY_FALLEN = 50.0
-"""Taken for the profile of a level so low that, with any tail, the maxima are impossible."""
+_SURELY_OUTSIDE = 50.0
+"""Profile of a level so low that the maxima are impossible with any tail."""
 _FARTHEST = 1000.0
-"""An end of an interval is looked for so many standard deviations of the maxima away, and no farther."""
+"""Search range for an end of an interval, in standard deviations of the maxima."""
 
 
 class NoFit(Exception):
@@ -94,7 +94,7 @@ class Likelihood:
 
     @cached_property
     def _unit(self) -> tuple[float, float]:
-        """Where the values lie and how wide, so that the search goes over numbers near 1."""
+        """Mean and width of the values: the search uses numbers near 1."""
         values = (
             self.maxima.values_ns
             if self.threshold_ns is None
@@ -140,14 +140,14 @@ class Likelihood:
         expected = self.maxima.stretch_ns / mission_ns
         centre, width = self._unit
         best = (self.fitted().level_ns(mission_ns) - centre) / width
-        ends = [_crossing(_Profile(self, expected, way < 0).fallen, best, way) for way in (-1.0, 1.0)]
+        ends = [_crossing(_Profile(self, expected, way < 0).excess, best, way) for way in (-1.0, 1.0)]
         return ReturnLevel(mission_ns, *(float(centre + at * width) for at in (best, *ends)))
 
 
 @dataclass
 class _Profile:
-    """How far the likelihood falls below what is allowed where the return level is given; from one level to the next
-    the search goes on from where it was."""
+    """Profile likelihood of return levels, less the allowed fall; the search at a level starts at the result of the
+    last one."""
 
     likelihood: Likelihood
     expected: float
@@ -155,13 +155,13 @@ class _Profile:
     known: dict[float, float] = field(default_factory=dict)
     at: FloatArray | None = None
 
-    def fallen(self, level: float) -> float:
+    def excess(self, level: float) -> float:
         """Below 0 within the interval."""
         if level not in self.known:
             best, least = self.likelihood._best
             start = self._start(level, best if self.at is None else self.at)
             if self.downwards and not math.isfinite(self._negative(level, start)):
-                return _SURELY_FALLEN
+                return _SURELY_OUTSIDE
             self.at, value = _minimum(lambda at: self._negative(level, at), start, _COARSE)
             self.known[level] = value - least - _HALF_CHI2
         return self.known[level]
@@ -199,7 +199,7 @@ def _minimum(
 
 
 def _crossing(beyond: Callable[[float], float], best: float, way: float) -> float:
-    """Where, from ``best`` on in one direction, a profile has fallen by as much as it may; raises NoFit."""
+    """The end of an interval in one direction from ``best``: where ``beyond`` becomes positive; raises NoFit."""
     optimize: Any = import_module("scipy.optimize")
     inside, step = best, 0.25
     while beyond(outside := best + way * step) < 0:

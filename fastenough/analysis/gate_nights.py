@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Limits on growth over nights: the allowed quantile with its bounds, what a run has above it, and the result."""
+"""Limits on growth over nights: the allowed quantile with its bounds, the exceedances of a run, and the result."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class NightsQuestion:
 
 @dataclass(frozen=True)
 class NightsData:
-    """What is known of the runs of a question, in the order in which they were stored.
+    """The runs of a question, in the order in which they were stored.
 
-    ``begin``: what the evidence begins with, in words.  ``against``: the most severe finding of the runs.
+    ``begin``: where the evidence begins, as text.  ``against``: the most severe finding of the runs.
     """
 
     runs: Sequence[RunExceedances]
@@ -59,7 +59,7 @@ class NightsData:
 
 def nights_questions(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list[NightsQuestion]:
     """Each limit on growth, for each judged series that it applies to."""
-    questions = [
+    applicable = [
         (limit, limit.asked, pair, sides)
         for limit in limits
         if isinstance(limit.asked, Growth)
@@ -73,11 +73,11 @@ def nights_questions(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> 
             growth,
             pair,
             sides,
-            allowed_quantile(sides.base, growth, error_of_baseline(growth.confidence, len(questions))),
+            allowed_quantile(sides.base, growth, error_of_baseline(growth.confidence, len(applicable))),
             _size(sides.base, sides.base.value_ns(growth.quantile)),
-            len(questions),
+            len(applicable),
         )
-        for limit, growth, pair, sides in questions
+        for limit, growth, pair, sides in applicable
     ]
 
 
@@ -97,7 +97,7 @@ def _size(values: ResampledQuantiles, limit_ns: float | None) -> float:
 
 
 def exceedances_of(question: NightsQuestion, run: Recording) -> RunExceedances | None:
-    """What a run has above the allowed quantile; None if it lacks the series."""
+    """Values of a run above the allowed quantile; None if it lacks the series."""
     try:
         _, all_sides = sides_of(question.pair.baseline, [run])
     except BadInput:
@@ -123,7 +123,7 @@ def judge_over_nights(question: NightsQuestion, data: NightsData) -> LimitResult
     against = data.against
     if against is not None and (against[0] is Verdict.BROKEN or verdict is Verdict.PASS or is_emulated(run)):
         verdict, reason = against[0], f"{against[1]}; {reason}"
-    ids = tuple(measured.run_id for measured in data.runs) or tuple(measured.run_id for measured in question.pair.runs)
+    ids = tuple(measured.run_id for measured in data.runs or question.pair.runs)
     return LimitResult(question.limit, verdict, reason, subject_of(run), ids, data.duration_ns, evidence)
 
 

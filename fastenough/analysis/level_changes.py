@@ -96,7 +96,8 @@ def _refit_places(noted: int, span: tuple[int, int]) -> Iterator[int]:
 
 
 def _announce(announced: list[LevelChange], values: FloatArray, since: int, alarm: Alarm) -> int:
-    """Enter what an alarm at the last of the values showed; returns from where on the newest change is fitted.
+    """Record the change that an alarm at the last value shows; returns the first place to which the newest change is
+    fitted.
 
     The alarm belongs to the newest change if a single change explains all values since the one before as well.
     """

@@ -21,7 +21,7 @@ IntArray = NDArray[np.int64]
 _NEARLY = 0.1
 """Stretches whose lengths differ by no more than this share count as equal."""
 _MOST_TIMES = 5
-"""With so many of the longest interval in a stretch, any other interval fits in that well."""
+"""Longest stretch, in longest intervals: a whole number of any other interval then nearly fits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class Maxima:
         return self.stretch_ns * self.values_ns.size
 
     def merge_stretches(self, per_block: int) -> Maxima:
-        """Of stretches that are ``per_block`` times as long; what is left over at the end belongs to the last one."""
+        """Maxima of stretches that are ``per_block`` times as long; a remainder at the end belongs to the last one."""
         begins = np.arange(max(1, self.values_ns.size // per_block)) * per_block
         if not self.values_ns.size:
             return replace(self, stretch_ns=self.stretch_ns * per_block)
@@ -54,7 +54,7 @@ class Maxima:
         )
 
     def blocks(self, about: int) -> Maxima:
-        """Gathered to ``about`` stretches, or up to twice as many."""
+        """Maxima of ``about`` stretches, or of up to twice as many."""
         return self.merge_stretches(max(1, self.values_ns.size // about))
 
 

@@ -80,7 +80,7 @@ class Measures:
 
 
 def bound_above_maximum(merged: Merged, confidence: float = CONFIDENCE) -> Bound:
-    """The rate of something worse than the maximum that these activations do not exclude."""
+    """Upper bound of the rate of disturbances above the maximum."""
     rate = bounds.unseen_rate(merged.judged, confidence)
     every_ns = None if merged.period_ns is None or merged.judged == 0 else merged.period_ns / rate
     return Bound(merged.judged, confidence, rate, every_ns)

@@ -133,7 +133,7 @@ def log_evidence(capitals: FloatArray) -> FloatArray:
 
 
 def ratios_of(nights: Sequence[Night], allowed: float) -> tuple[FloatArray, FloatArray]:
-    """What is bet on, of each night: for growth beyond the limit, and for growth within it."""
+    """The ratios of the bets on each night: for growth beyond the limit, and for growth within it."""
     above, within = np.array([(night.above, night.within) for night in nights], dtype=np.float64).T
     return above / allowed, within / _WITHIN_AT_MOST
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The effect of a change, from pairs of runs without and with it, in random order within each pair.
 
-Each pair gives one difference of each quantile.  A fixed order would take an influence that recurs with the order for
-an effect of the change; where each order is drawn, no influence can follow it.  Pairs are independent of each other
-where runs are, however the values within a run depend on one another, and their spread contains how much runs differ
-among themselves, which no comparison of two runs knows.
+Each pair gives one difference of each quantile.  With a fixed order, an influence that recurs with the order would look
+like an effect of the change; no influence can follow a random order.  Pairs are independent if runs are, however the
+values within a run depend on each other.  Their spread includes the variation between runs, which a comparison of two
+runs cannot show.
 
 Two methods judge the pairs.  ``SEQUENTIAL`` is valid after every pair (:mod:`paired_evidence`).  ``FIXED`` is for a
 number of pairs chosen before: the interval is Student's (1908), and what the second run of a pair has more than the
@@ -39,18 +39,18 @@ ROUND = 4
 LEAST_ROUNDS = 3
 LEAST_PAIRS = 2 * LEAST_ROUNDS
 LEAST_OF_ORDER = 2
-"""Pairs of either order, with fewer of which the influence of the order cannot be estimated."""
+"""Least number of pairs of either order from which the influence of the order can be estimated."""
 LEAST_BEYOND = 10
-"""Values of each run above a quantile, with fewer of which it is left out."""
+"""Least number of values of each run above a quantile for an effect on it."""
 TAIL_QUANTILE = 0.999
 """The quantile whose rate of values beyond is compared; a lower one where the runs are too short for it."""
 PERIOD_ERROR = 0.01
-"""At most so often runs are said to follow a period where they do not."""
+"""Probability of a false period."""
 
 
 def order_of_arms(seed: str, rounds: int, least_of_order: int) -> tuple[str, ...]:
-    """For each run of so many rounds "A", without the change, or "B", with it: of each pair one of both, the order by
-    chance, and at least so many pairs of either order; a fair coin for each pair where these are none."""
+    """The arm of each run: "A" without the change, "B" with it, one of both in each pair.  The order of a pair is
+    random, with at least ``least_of_order`` pairs of either order; with 0, a fair coin decides each pair."""
     random_ = random.Random(seed)
     while True:
         pairs = random_.choices(("AB", "BA"), k=ROUND // 2 * rounds)
@@ -128,11 +128,10 @@ def _direction(shown: bool, lower: float, upper: float) -> int:
 class Effects:
     """Of one kind of series, all CPUs together; ``n`` and ``maxima_ns`` without and with the change.
 
-    ``left_out``: pairs that say nothing, with the reason.  ``differs``: in what runs with the change differ from those
-    without.  ``period_runs``: of so many runs is a period that the runs are seen to follow; None where they are not.
-    ``evidence``: of an effect on the tail, valid after every pair: the lesser of that on the quantile at 99.9 %, or a
-    lower one where the runs are short, and that on the rate, judged together with all others; None with a fixed number
-    of pairs.
+    ``left_out``: excluded pairs, with the reason.  ``differs``: differences between runs with the change and those
+    without.  ``period_runs``: length of a significant period of the values, in runs; None without one.  ``evidence``:
+    of an effect on the tail, valid after every pair: the lesser of that on the quantile at 99.9 %, or a lower one where
+    the runs are short, and that on the rate, judged together with all others; None with a fixed number of pairs.
     """
 
     series: str
@@ -154,7 +153,7 @@ class Effects:
 
 
 def evidence_required(confidence: float) -> float:
-    """So much evidence shows an effect."""
+    """Evidence required to show an effect."""
     return 1 / (1 - confidence)
 
 
@@ -185,7 +184,7 @@ def _mean_of_orders(first_order: FloatArray, second_order: FloatArray) -> tuple[
 
 
 def _beyond(mean: float, error: float, degrees: int) -> float:
-    """The error at which it is shown that the mean is greater than zero."""
+    """One-sided p-value of a mean of at most zero."""
     if error == 0:
         return 0.0 if mean > 0 else 1.0
     return float(special.stdtr(degrees, -mean / error))
@@ -245,19 +244,19 @@ def _significant_by_evidence(estimates: Sequence[Estimate], confidence: float) -
 
 
 def _evidence(estimates: Sequence[Estimate]) -> list[float]:
-    """Of each where all are judged together; empty with a fixed number of pairs."""
+    """Evidence of each estimate when all are judged together; empty with a fixed number of pairs."""
     return evidence_together([estimate.evidence for estimate in estimates if estimate.evidence is not None])
 
 
 def _evidence_on(estimates: Sequence[Estimate], places: Sequence[int]) -> float | None:
-    """The least of some of them."""
+    """The least joint evidence of the estimates at ``places``; None with a fixed number of pairs."""
     together = _evidence(estimates)
     return min(together[place] for place in places) if together else None
 
 
 def limit_between(quantiles_ns: FloatArray) -> float:
-    """Midway between the median run without and the median run with the change, which no run that was held up moves;
-    ``quantiles_ns``: pairs x (without, with the change)."""
+    """Midway between the median run without and the median run with the change, which a single disturbed run does
+    not move; ``quantiles_ns``: pairs x (without, with the change)."""
     return float(np.median(quantiles_ns, axis=0).sum() / 2)
 
 
@@ -271,14 +270,14 @@ def limit_of_first_round(quantiles_ns: FloatArray) -> float:
 class Method:
     """How pairs are judged.
 
-    ``estimate``: of the differences of pairs, at least and at most, of which pair had the change first, and of the
-    confidence.  ``shown``: whether each is shown where all are judged together.  ``limit_ns``: beyond which the rate of
-    values is compared, from quantiles, pairs x (without, with the change).  ``least_of_order``: so many pairs of either
-    order are required.
+    ``estimate``: function of the differences of pairs (at least, at most), of the marks of pairs with the change first,
+    and of the confidence.  ``significant``: marks the estimates that are significant when all are judged together.
+    ``limit_ns``: limit of the compared rate, from quantiles, pairs x (without, with the change).  ``least_of_order``:
+    least number of pairs of either order.
     """
 
     estimate: Callable[[FloatArray, FloatArray, BoolArray, float], Estimate]
-    shown: Callable[[Sequence[Estimate], float], list[bool]]
+    significant: Callable[[Sequence[Estimate], float], list[bool]]
     limit_ns: Callable[[FloatArray], float]
     least_of_order: int
 
@@ -288,7 +287,7 @@ SEQUENTIAL = Method(_sequential, _significant_by_evidence, limit_of_first_round,
 
 
 def estimate(figures: FloatArray, with_it_first: BoolArray, confidence: float, method: Method) -> Estimate:
-    """Of a figure of runs: pairs x (without, with the change) x (least, greatest value that it may have)."""
+    """The effect on a figure of runs: pairs x (without, with the change) x (least, greatest value that it may have)."""
     without, changed = figures[:, 0], figures[:, 1]
     return method.estimate(changed[:, 0] - without[:, 1], changed[:, 1] - without[:, 0], with_it_first, confidence)
 
@@ -309,7 +308,7 @@ def _means(figures: FloatArray) -> tuple[float, float]:
 
 
 def _edges(pairs: Sequence[_ResampledPair], quantile: float) -> FloatArray | None:
-    """None where a run has too few values above the quantile."""
+    """Bounds of a quantile, in ns, as the figures of :func:`estimate`; None if a run has too few values above it."""
     beyond = min(arm.merged.n for pair in pairs for arm in pair.arms) * (1 - quantile)
     if beyond < LEAST_BEYOND - 1e-6:
         return None
@@ -318,7 +317,7 @@ def _edges(pairs: Sequence[_ResampledPair], quantile: float) -> FloatArray | Non
 
 
 def _rates(pairs: Sequence[_ResampledPair], limit_ns: float) -> FloatArray:
-    """Of values beyond a limit, pairs x (without, with the change) x (surely, possibly), as buckets leave it open."""
+    """Rates of values beyond a limit, pairs x (without, with the change) x (surely, possibly), by the buckets."""
     return np.array(
         [
             [[count / max(arm.merged.judged, 1) for count in arm.merged.exceeded(limit_ns)] for arm in pair.arms]
@@ -328,9 +327,8 @@ def _rates(pairs: Sequence[_ResampledPair], limit_ns: float) -> FloatArray:
 
 
 def period_of(without: FloatArray, with_it: FloatArray, with_it_first: BoolArray) -> tuple[float, float] | None:
-    """The period that the runs follow most, in runs, and how likely so much is by chance: Fisher's test (1929) of the
-    largest share of the periodogram, of what is left of the runs' values beside their arm, an even drift, and the place
-    within the pair."""
+    """The strongest period of the runs, in runs, and its p-value: Fisher's test (1929) of the largest share of the
+    periodogram, after removing the effects of the arm, of an even drift and of the place within the pair."""
     count = 2 * without.size
     values, arm = np.empty(count), np.empty(count)
     values[0::2], values[1::2] = np.where(with_it_first, (with_it, without), (without, with_it))
@@ -350,15 +348,15 @@ def period_of(without: FloatArray, with_it: FloatArray, with_it_first: BoolArray
 
 
 def _period(edges: Sequence[FloatArray], with_it_first: BoolArray) -> float | None:
-    """In runs, of the quantile that shows it best; None where none is shown."""
+    """The most significant period over the quantiles, in runs; None if none is significant."""
     periods = [period for values in edges if (period := period_of(values[:, 0, 1], values[:, 1, 1], with_it_first))]
     runs, chance = min(periods, key=lambda period: period[1], default=(0.0, 1.0))
     return runs if chance * len(periods) <= PERIOD_ERROR else None
 
 
 def _unsound(pair: Pair, changed: Collection[str]) -> str | None:
-    """Why a pair says nothing; what is on trial is not among the settings that must be in effect everywhere, such as
-    on an interrupt that cannot be moved."""
+    """The reason why a pair is unusable, if any.  The changed settings need not be in effect everywhere, such as on
+    an interrupt that cannot be moved."""
     for recording in (pair.without, pair.with_it):
         settings = tuple(setting for setting in recording.head.settings if setting.name.split(" ")[0] not in changed)
         for finding in findings_of(replace(recording, head=replace(recording.head, settings=settings))):
@@ -368,7 +366,7 @@ def _unsound(pair: Pair, changed: Collection[str]) -> str | None:
 
 
 def sound_pairs(pairs: Sequence[Pair], changed: Collection[str]) -> tuple[list[Pair], tuple[str, ...]]:
-    """The pairs that say something, and of the others the reason why they do not."""
+    """The usable pairs, and the reason of each unusable one."""
     reasons = [_unsound(pair, changed) for pair in pairs]
     return (
         [pair for pair, reason in zip(pairs, reasons, strict=True) if reason is None],
@@ -377,13 +375,13 @@ def sound_pairs(pairs: Sequence[Pair], changed: Collection[str]) -> tuple[list[P
 
 
 def _enough(pairs: Sequence[Pair], least_of_order: int) -> bool:
-    """Whether an effect can be estimated from them."""
+    """Whether an effect can be estimated from these pairs."""
     first = int(orders(pairs).sum())
     return len(pairs) >= LEAST_PAIRS and min(first, len(pairs) - first) >= least_of_order
 
 
 def judged_name(recording: Recording) -> str:
-    """The series whose latency the effect is on; raises BadInput where there is not one kind of them."""
+    """Name of the series whose latency is compared; raises BadInput unless there is exactly one kind."""
     names = list(dict.fromkeys(series.name for series in judged_series(recording)))
     alike = [kind for kind in kinds(recording) if kind[0].name in names[:1] and kind[0] in judged_series(recording)]
     if len(names) != 1 or len(alike) != 1:
@@ -418,7 +416,7 @@ def paired(
         estimates.append(estimate(rates, with_it_first, confidence, method))
         tail = rate_beyond(limit_ns, rates, estimates[-1])
         evidence = _evidence_on(estimates, (list(edges).index(tail_quantile), -1))
-    significant = method.shown(estimates, confidence)
+    significant = method.significant(estimates, confidence)
     before, after = (sum(pair.arms[arm].merged.n for pair in resampled) for arm in (0, 1))
     maxima = [tuple(pair.arms[arm].merged.maximum_ns or 0.0 for pair in resampled) for arm in (0, 1)]
     return Effects(

@@ -4,7 +4,7 @@
 A fair coin decides which run of a pair has the change.  Without an effect, nothing measured predicts the coin, whatever
 drifts, recurs or depends on what.  Each pair is a bet on its coin, made from its two values and the earlier pairs, that
 pays at most double; the product of the payoffs is an e-process: its expectation never exceeds 1, and it ever reaches
-1/E with a chance of at most E.  The bets that would win on an effect are taken, with several degrees of courage.
+1/E with a chance of at most E.  The bets are those that win if there is an effect, with several strengths.
 
 Sources: Fisher 1935 (randomisation); Ville 1939; Waudby-Smith and Ramdas 2024 (betting, intervals by inversion); Vovk
 and Wang 2021 (several e-values together).
@@ -28,7 +28,7 @@ _STAKES = np.array([0.97, 0.97, 0.97, 1.0])
 """Shares of the capital at stake, so that only the last one can lose everything."""
 _WEIGHTS = np.array([0.2, 0.2, 0.2, 0.4])
 _UNSCALED = 3
-"""First pairs, which have too few before them to know the spread; the bet on them is for one standard deviation."""
+"""First pairs, before the spread is known: their bets are as for a difference of one standard deviation."""
 _NO_SPREAD = 1e-150
 _MOST_LOG = 600.0
 _WIDENINGS = 60
@@ -39,7 +39,7 @@ _HALVINGS = 40
 class SequentialEstimate:
     """Effect of a change with its interval, and the evidence that there is one, valid after every pair.
 
-    ``effect``: the one that the pairs contradict least.
+    ``effect``: the value with the least evidence against it.
     """
 
     effect: float
@@ -50,15 +50,16 @@ class SequentialEstimate:
 
 @dataclass(frozen=True, eq=False)
 class _Bets:
-    """The bets of two bettors on each pair (2 x pairs): one of them removes by how much the first run of a pair exceeds
-    the second, as far as the earlier pairs show it.  ``spread``: that of the earlier pairs."""
+    """The bets of two bettors on each pair.  ``removed`` (2 x pairs): the second bettor subtracts the excess of the
+    first run of a pair over the second, as estimated from the earlier pairs.  ``spread`` (2 x pairs): standard
+    deviation of the earlier differences."""
 
     removed: FloatArray
     spread: FloatArray
 
     @classmethod
     def on(cls, differences: FloatArray, with_it_first: BoolArray) -> _Bets:
-        """``differences``: with the change less without, of each pair, in order."""
+        """Bets on the difference of each pair, with the change minus without, in order."""
         sign = np.where(with_it_first, 1.0, -1.0)
         removed = np.zeros((2, differences.size))
         spread = np.ones_like(removed)
@@ -73,7 +74,7 @@ class _Bets:
 
     @property
     def mirrored(self) -> _Bets:
-        """The same on the negated differences."""
+        """The bets on the negated differences."""
         return _Bets(-self.removed, self.spread)
 
     def log_payoff(self, differences: FloatArray) -> float:
@@ -88,15 +89,14 @@ class _Bets:
 
 
 def _excess_of_first(differences: FloatArray, with_it_first: BoolArray) -> float:
-    """How much more the first run of a pair has than the second, whatever the effect; 0 while either order is
-    missing."""
+    """Excess of the first run of a pair over the second, whatever the effect; 0 while either order is missing."""
     if with_it_first.all() or not with_it_first.any():
         return 0.0
     return float(differences[with_it_first].mean() - differences[~with_it_first].mean()) / 2
 
 
 def _bets_on_either(at_least: FloatArray, at_most: FloatArray, with_it_first: BoolArray) -> tuple[_Bets, _Bets]:
-    """That the change makes greater, and that it makes smaller."""
+    """Bets that the change makes values greater, and bets that it makes them smaller."""
     bets = _Bets.on((at_least + at_most) / 2, with_it_first)
     return bets, bets.mirrored
 
@@ -111,10 +111,10 @@ def sequential_evidence(at_least: FloatArray, at_most: FloatArray, with_it_first
 def sequential(
     at_least: FloatArray, at_most: FloatArray, with_it_first: BoolArray, confidence: float
 ) -> SequentialEstimate:
-    """Estimate the effect from the difference of each pair, with the change less without, in the order in which the
-    pairs were made; each is known to lie between two values, as buckets leave it open.
+    """Estimate the effect from the difference of each pair, with the change minus without, in the order of the pairs;
+    each difference lies between ``at_least`` and ``at_most``, since values are known by their buckets.
 
-    An end is infinite where the pairs are too few for it.
+    An end of the interval is infinite if the pairs are too few for it.
     """
     more, less = _bets_on_either(at_least, at_most, with_it_first)
     middle = (at_least + at_most) / 2
@@ -131,7 +131,7 @@ def sequential(
 
 
 def _turning_point(holds: Callable[[float], bool], start: float, step: float) -> float:
-    """The effect up to which a statement holds that is false of every greater one; infinite where there is none."""
+    """The effect up to which ``holds`` is true; it is false for every greater effect.  Infinite if there is none."""
     low, high = start - step, start + step
     for _ in range(_WIDENINGS):
         if holds(low):
@@ -152,7 +152,7 @@ def _turning_point(holds: Callable[[float], bool], start: float, step: float) ->
 
 
 def evidence_together(evidence: Sequence[float]) -> list[float]:
-    """The evidence of each finding where all are judged together: the least mean of it with any of the others.
+    """The evidence of each finding when all are judged together: its least mean with any of the others.
 
     Means of e-values are e-values; by closed testing, the chance of any false finding that reaches 1/E is at most E.
     """

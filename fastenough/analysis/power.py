@@ -2,7 +2,7 @@
 """Duration after which a verdict is likely, before anything is measured (docs/plan-test.md).
 
 Measurements of growing length are simulated and judged as recordings are (:mod:`cpu_evidence`), so that a duration
-pays for the confidence, for the estimated size of clusters and for what the tests of dependence refuse.  Seeded: the
+accounts for the confidence, the estimated size of clusters and the refusals of the tests of dependence.  Seeded: the
 same question gets the same answer.
 """
 
@@ -52,7 +52,7 @@ _MOST_CELLS = 2048
 """Intervals are gathered to as many, in which the disturbances of a long measurement are counted."""
 _HOUR_NS = 3600 * 10**9
 _VALUES = Merged("planned", (), 1.0, _INTERVAL_NS, True, False, Histogram(10), 0, 0, 0, (), "", "")
-"""Values stand beside disturbances in evidence; those of a rate do without."""
+"""Placeholder for the values in evidence, which are not used for a rate."""
 
 Numbers = list[int | None]
 """Of activations, in the order of :data:`POWERS`; None if no reasonable number has the power."""
@@ -116,7 +116,7 @@ class PlanQuestion:
         return PlannedVerdict(self.misses, rate * _HOUR_NS / self.period_ns, verdict, tuple(durations))
 
     def _never_passes(self) -> Numbers:
-        """The least length is the best one: a single miss refutes never."""
+        """The least length is the best one: a single miss refutes "never"."""
         confidence = self.required.confidence
         least_ns = max(MINIMUM_DURATION_NS, sequential.unseen_upper(confidence) * self.required.return_time_ns)
         n = max(math.ceil(least_ns / self.period_ns), bounds.samples_for_unseen_rate(UNSEEN_WITH_PERIOD, confidence))
@@ -241,7 +241,7 @@ class _Schedule:
 
 
 def _passes(disturbances: Disturbances, required: Requirement, values: Merged) -> float:
-    """As recordings pass, but for the test of stationarity of a rate: it refuses a steady system at its level."""
+    """Probability of PASS, as of a recording; the test of stationarity refuses a steady system at its level."""
     evidence = CpuEvidence(values, disturbances, required, required.confidence)
     if not disturbances.enough:
         return float(evidence.within)
@@ -249,7 +249,7 @@ def _passes(disturbances: Disturbances, required: Requirement, values: Merged) -
 
 
 def _fails(disturbances: Disturbances, required: Requirement, values: Merged) -> float:
-    """The same of FAIL."""
+    """Probability of FAIL, as of :func:`_passes`."""
     evidence = CpuEvidence(values, disturbances, required, required.confidence)
     if not disturbances.enough or 2 * disturbances.surely > disturbances.n:
         return float(evidence.p_value <= 1.0 - required.confidence)

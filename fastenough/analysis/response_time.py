@@ -17,18 +17,18 @@ from enum import StrEnum
 from fractions import Fraction
 
 MOST_STEPS = 2_000
-"""So many steps are taken for one task; what needs more is not settled."""
+"""Greatest number of steps for one task; a task that needs more is not settled."""
 SHARES = 10_000
-"""A factor on the compute times is looked for in steps of one in so many."""
+"""Steps per unit in the search for a factor on the compute times."""
 
 
 @dataclass(frozen=True)
 class PeriodicTask:
-    """Work that comes again: at most one job in ``period_ns``, each taking ``compute_ns`` at most.
+    """A sporadic task: at most one job in ``period_ns``, each taking ``compute_ns`` at most.
 
-    ``deadline_ns`` and the response count from the instant at which a job was due.  ``jitter_ns``: how much later than
-    due it may be released; ``blocking_ns``: how long a task of lower priority may hold what it needs.  A higher
-    ``priority`` goes first.
+    ``deadline_ns`` and the response time count from the instant at which a job is due.  ``jitter_ns``: greatest delay
+    of its release.  ``blocking_ns``: longest time for which a task of lower priority holds a resource that it needs.  A
+    task of higher ``priority`` preempts.
     """
 
     name: str
@@ -42,19 +42,19 @@ class PeriodicTask:
 
 @dataclass(frozen=True)
 class Arrivals:
-    """How many events at most come in a time, from counts in stretches of ``stretch_ns`` that follow each other.
+    """Greatest number of events in a window, from counts in successive stretches of ``stretch_ns``.
 
-    ``most``: in one stretch, in two that follow each other, and so on: the densest of each length that was observed.
-    Where within a stretch its events came is not known: all of them may have come at once, at its end or its begin.
+    ``most``: the greatest count of one stretch, of two successive ones, and so on.  The times of events within a
+    stretch are unknown: all may occur at once, at its end or its begin.
     """
 
     stretch_ns: int
     most: tuple[int, ...]
 
     def within(self, window_ns: int) -> int:
-        """In any window of this length, wherever it begins: it touches one stretch more than it is long.
+        """Greatest number of events in any window of this length, which overlaps one stretch more than it is long.
 
-        What is longer than all lengths that were looked at has at most what its parts have.
+        A window longer than all counted lengths has at most the sum of its parts.
         """
         repetitions, remaining = divmod(-(-window_ns // self.stretch_ns) + 1, len(self.most))
         return repetitions * self.most[-1] + (self.most[remaining - 1] if remaining else 0)
@@ -67,19 +67,19 @@ class Arrivals:
 
 @dataclass(frozen=True)
 class Interference:
-    """What takes the CPU from every task: ``cost_ns`` each time, as often as the worst of some observed arrivals."""
+    """Time taken from every task: ``cost_ns`` per event, with the densest of the observed arrivals."""
 
     name: str
     cost_ns: int
     arrivals: tuple[Arrivals, ...]
 
     def within(self, window_ns: int) -> int:
-        """What it takes of any window of this length."""
+        """Greatest time taken in any window of this length, in ns."""
         return max(arrivals.within(window_ns) for arrivals in self.arrivals) * self.cost_ns
 
     @property
     def most_together(self) -> int:
-        """How many may come at one instant."""
+        """Greatest number of events at one instant."""
         return max(arrivals.within(1) for arrivals in self.arrivals)
 
     @property
@@ -90,8 +90,8 @@ class Interference:
 
 @dataclass(frozen=True)
 class Terms:
-    """What the machine adds.  ``release_ns``: a job starts so much later than due; ``dispatch_ns``: what each job of a
-    task costs the CPU beside its compute time."""
+    """Terms of the machine.  ``release_ns``: greatest delay of the start of a job; ``dispatch_ns``: CPU time of each
+    job beside its compute time."""
 
     release_ns: int = 0
     dispatch_ns: int = 0
@@ -99,11 +99,11 @@ class Terms:
 
 
 NO_TERMS = Terms()
-"""A machine that takes no time for itself."""
+"""A machine without overhead."""
 
 
 class DeadlineResult(StrEnum):
-    """Whether a task answers in time."""
+    """Whether a task meets its deadline."""
 
     YES = "kept"
     NO = "missed"
@@ -112,9 +112,9 @@ class DeadlineResult(StrEnum):
 
 @dataclass(frozen=True)
 class ResponseTime:
-    """The longest response of a task; where the deadline is missed the first one found that is too long.
+    """The longest response time of a task; if the deadline is missed, the first response time that is too long.
 
-    ``response_ns`` None: responses grow without end, or there are too many jobs to look at.
+    ``response_ns`` None: response times grow without bound, or there are too many jobs to examine.
     """
 
     task: PeriodicTask
@@ -123,14 +123,14 @@ class ResponseTime:
 
     @property
     def slack_ns(self) -> int | None:
-        """What is left before the deadline."""
+        """Time left before the deadline."""
         return None if self.response_ns is None else self.task.deadline_ns - self.response_ns
 
 
 @dataclass(frozen=True)
 class Margin:
-    """How much more the set would bear: all compute times times ``factor`` (rounded down), or every release later by
-    ``added_ns``; less than 1 and None where it is not schedulable as it is."""
+    """Margin of a task set: ``factor`` on all compute times (rounded down), or ``added_ns`` on the delay of every
+    release; less than 1 and None if the set is not schedulable."""
 
     factor: float
     added_ns: int | None
@@ -138,14 +138,15 @@ class Margin:
 
 @dataclass(frozen=True)
 class _Demand:
-    """What goes first: its jobs come ``period_ns`` apart, the first so much earlier."""
+    """Demand of a task of higher priority: its jobs are due ``period_ns`` apart and released up to ``jitter_ns``
+    later."""
 
     period_ns: int
     cost_ns: int
     jitter_ns: int
 
     def within(self, window_ns: int) -> int:
-        """What it takes of a window that begins when it has waited for longest."""
+        """Time demanded in a window that begins after its longest delay."""
         return -(-(window_ns + self.jitter_ns) // self.period_ns) * self.cost_ns
 
     @property
@@ -153,8 +154,8 @@ class _Demand:
         return Fraction(self.cost_ns, self.period_ns)
 
 
-class _Before:
-    """What goes before a task, and how long it lets work of the task take; for one task, since steps are counted."""
+class _PrecedingDemand:
+    """Demand that precedes a task, and completion times behind it; an object serves one task, since it counts steps."""
 
     def __init__(self, jobs: Sequence[_Demand], interference: Sequence[Interference]) -> None:
         self._demands: tuple[_Demand | Interference, ...] = (*jobs, *interference)
@@ -164,16 +165,16 @@ class _Before:
         self._early = sum((demand.utilisation * demand.jitter_ns for demand in jobs), Fraction())
 
     def _least_ns(self, work_ns: int) -> int:
-        """When it would be done without interference, and if nothing were rounded up to whole jobs: never later than
-        it is."""
+        """Lower bound of the completion time: without interference, and without rounding up to whole jobs."""
         free = 1 - self._of_jobs
         work = work_ns * self._early.denominator + self._early.numerator
         return -(-work * free.denominator // (self._early.denominator * free.numerator))
 
     def done_ns(self, work_ns: int, late_ns: int) -> int | None:
-        """When so much work is done: the least w that is the work and what goes before it in w, looked for from below.
+        """Completion time of ``work_ns``: the least w that equals the work and the preceding demand in w, approached
+        from below.
 
-        Given up behind ``late_ns``, where more makes no difference.  None: it took too many steps.
+        Stops beyond ``late_ns``, where more makes no difference.  None: too many steps.
         """
         if self.utilisation >= 1:
             return None
@@ -190,10 +191,11 @@ class _Before:
 def responses(
     tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS, *, peers_first: bool = True
 ) -> tuple[ResponseTime, ...]:
-    """The longest response of each task, in their order.
+    """The longest response time of each task, in the order of the tasks.
 
-    Tasks of equal priority are served in the order of release: a task's peers are taken to go first, which overstates
-    its response; without ``peers_first`` to go behind it, and to be who holds what others need, which understates it.
+    Tasks of equal priority are served in the order of release.  With ``peers_first``, the others are assumed to run
+    before a task, which overstates its response time; without it, to run after the task and to cause no blocking but
+    its own ``blocking_ns``, which understates it.
     """
     return tuple(_responses(tasks, terms, peers_first))
 
@@ -205,7 +207,7 @@ def _responses(tasks: Sequence[PeriodicTask], terms: Terms, peers_first: bool) -
             for place, other in enumerate(tasks)
             if place != number and (other.priority > task.priority or (peers_first and other.priority == task.priority))
         ]
-        yield _behind(task, first, terms) if peers_first else _response(task, first, terms, task.blocking_ns)
+        yield _response_behind(task, first, terms) if peers_first else _response(task, first, terms, task.blocking_ns)
 
 
 def schedulable(tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS) -> bool:
@@ -218,18 +220,18 @@ def _demand(task: PeriodicTask, terms: Terms) -> _Demand:
 
 
 def _blocking_ns(task: PeriodicTask, first: Sequence[PeriodicTask]) -> int:
-    """For how long tasks of lower priority may keep it waiting: once for what it needs itself, and once for what each
-    of those that go first needs, since whoever holds that inherits their priority, and goes before this task too."""
+    """Longest blocking by tasks of lower priority: once for the task's own resources, and once for those of each
+    task in ``first``, since their holder inherits that priority and precedes this task, too."""
     return task.blocking_ns + sum(other.blocking_ns for other in first)
 
 
-def _behind(task: PeriodicTask, first: Sequence[PeriodicTask], terms: Terms) -> ResponseTime:
+def _response_behind(task: PeriodicTask, first: Sequence[PeriodicTask], terms: Terms) -> ResponseTime:
     return _response(task, first, terms, _blocking_ns(task, first))
 
 
 def _response(task: PeriodicTask, first: Sequence[PeriodicTask], terms: Terms, blocking_ns: int) -> ResponseTime:
     demand = _demand(task, terms)
-    before = _Before([_demand(other, terms) for other in first], terms.interference)
+    before = _PrecedingDemand([_demand(other, terms) for other in first], terms.interference)
     if before.utilisation + demand.utilisation > 1:
         return ResponseTime(task, DeadlineResult.NO, None)
     longest_ns = 0
@@ -248,7 +250,7 @@ def _response(task: PeriodicTask, first: Sequence[PeriodicTask], terms: Terms, b
 
 
 def margin(tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS) -> Margin:
-    """By bisection: a set that bears more bears less."""
+    """Margins by bisection: a set that is schedulable with more demand is schedulable with less."""
     greatest = SHARES * max(1, min(task.deadline_ns // task.compute_ns for task in tasks) + 1)
     share = _greatest(greatest, lambda share: schedulable([_scaled(task, share) for task in tasks], terms))
     longest_ns = max(task.deadline_ns for task in tasks)
@@ -263,7 +265,8 @@ def _scaled(task: PeriodicTask, share: int) -> PeriodicTask:
 
 
 def _greatest(limit: int, holds: Callable[[int], bool]) -> int:
-    """The greatest number up to ``limit`` for which ``holds`` is true, as for all below it; -1: not even for 0."""
+    """The greatest number up to ``limit`` for which ``holds`` is true, which is then true for all below; -1: not
+    even for 0."""
     low, high = -1, limit + 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -272,7 +275,7 @@ def _greatest(limit: int, holds: Callable[[int], bool]) -> int:
 
 
 def with_priorities(tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS) -> tuple[PeriodicTask, ...]:
-    """The tasks, in their order, with priorities under which all deadlines are kept, where there are any.
+    """The tasks, in their order, with priorities under which all deadlines are met, if there are any.
 
     Audsley, "Optimal priority assignment and feasibility of static priority tasks with arbitrary start times" (1991): a
     task that meets its deadline below all others gets the lowest priority.  If there is none, the task with the latest
@@ -285,7 +288,7 @@ def with_priorities(tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS) -> t
         fitting = (
             place
             for place in behind
-            if _behind(tasks[place], [tasks[other] for other in waiting if other != place], terms).kept
+            if _response_behind(tasks[place], [tasks[other] for other in waiting if other != place], terms).kept
             is DeadlineResult.YES
         )
         lowest = next(fitting, behind[0])
@@ -295,8 +298,8 @@ def with_priorities(tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS) -> t
 
 
 def never_schedulable(tasks: Sequence[PeriodicTask], *, chosen: bool = False) -> tuple[str, ...]:
-    """Why a deadline is missed in the worst case that the tasks themselves state, on a CPU that takes no time for
-    itself; empty where that is not so, or not settled.  ``chosen``: under any order of priorities.
+    """Why a deadline is missed in the worst case of the stated tasks, on a CPU without overhead; empty if all are met,
+    or if that is not settled.  ``chosen``: under any order of priorities.
 
     Without jitter the worst case is exact: it takes no more than all tasks due at once, each with all of its compute
     time.

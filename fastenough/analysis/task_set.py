@@ -34,9 +34,9 @@ from fastenough.recording.histogram import Histogram, bucket_lowest
 
 WAKEUP, GAP = "wakeup", "gap"
 LEAST_GAP_NS = 1_000
-"""What a busy loop was held up for less is the loop's own: reading the clock, and the caches."""
+"""Shorter gaps of a busy loop are its own: reading the clock, and the caches."""
 MOST_STRETCHES = 256
-"""The densest window is looked for up to so many intervals long; of longer ones their parts are added."""
+"""Longest window, in intervals, whose greatest count is searched; that of a longer one is the sum of its parts."""
 SCHEDULABLE = "schedulable with the measured terms"
 NOT_DEMONSTRATED = "not shown to be schedulable with the measured terms"
 NEVER = "not schedulable on any machine"
@@ -69,9 +69,10 @@ class TaskSet:
 
 @dataclass(frozen=True)
 class CpuMeasurement:
-    """What was seen of one CPU: its wake-ups, and what took it from a busy loop.
+    """The measurement of one CPU: its wake-ups, and the interruptions of a busy loop.
 
-    ``late_ns``: the longest wake-up; ``usual_ns``: their median.  ``terms``: what follows for the analysis.
+    ``late_ns``: the longest wake-up latency; ``usual_ns``: the median.  ``spun_ns``: time of the busy loop.  ``terms``:
+    the resulting terms of the analysis.
     """
 
     cpu: int
@@ -97,7 +98,8 @@ class CpuSchedulability:
 
 @dataclass(frozen=True)
 class TaskAnswer:
-    """What follows for a task set.  ``missing``: CPUs of which a term was not measured; None where it is of none."""
+    """The result for a task set.  ``word``: the result as a phrase.  ``missing``: terms that were not measured, with
+    the CPU."""
 
     task_set: TaskSet
     word: str
@@ -106,12 +108,12 @@ class TaskAnswer:
 
     @property
     def tightest(self) -> CpuSchedulability | None:
-        """The CPU that bears least."""
+        """The CPU with the least margin."""
         return min(self.cpus, key=lambda cpu: (cpu.margin.factor, cpu.margin.added_ns or -1), default=None)
 
 
 def impossible(task_set: TaskSet) -> tuple[str, ...]:
-    """Why no machine, even one that takes no time for itself, keeps these deadlines; empty where one may."""
+    """Why no machine, even one without overhead, meets these deadlines; empty if one may."""
     return tuple(sentence for tasks in task_set.alone for sentence in never_schedulable(tasks, chosen=task_set.chosen))
 
 
@@ -149,7 +151,7 @@ def _on_cpu(task_set: TaskSet, measured: CpuMeasurement) -> CpuSchedulability:
 
 
 def measured_of(recordings: Sequence[Recording]) -> Mapping[int, CpuMeasurement]:
-    """What was seen of each CPU, over all loads; the worst of each term."""
+    """The measurement of each CPU, over all loads, with the worst of each term."""
     usable = [
         recording
         for recording in recordings
@@ -185,7 +187,7 @@ def _measured(cpu: int, wakeups: Sequence[Histogram], gaps: Sequence[_Gaps]) -> 
 
 @dataclass(frozen=True)
 class _Gaps:
-    """What took a CPU from a busy loop in one run, by size: for each doubling of the length one kind."""
+    """Interruptions of a busy loop in one run, by size: one kind for each doubling of the length."""
 
     spun_ns: int
     interference: tuple[Interference, ...]
@@ -208,12 +210,13 @@ class _Gaps:
 
 
 def _size(value_ns: int) -> int:
-    """The same for all that differ by less than a doubling."""
+    """Class of a length: one for each doubling."""
     return max(value_ns, 1).bit_length()
 
 
 def _arrivals(recording: Recording, series: Series, size: int, share: float) -> Arrivals:
-    """Of gaps of one size; ``share``: how much of an interval the loop spins, which is the stretch that is counted."""
+    """Arrivals of gaps of one size; ``share``: part of an interval in which the loop spins, which is the counted
+    stretch."""
     timeline = recording.timeline
     course = timeline.courses[series.id]
     sizes = np.array([_size(int(value)) for value in bucket_lowest(course.index, course.k)], dtype=np.int64)
@@ -228,12 +231,12 @@ def _arrivals(recording: Recording, series: Series, size: int, share: float) -> 
 
 
 def _full_length(lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """The intervals that are no rest of one: what a short one counts is taken to have come in a whole one."""
+    """Marks of the intervals of full length; the counts of a shorter one are assumed to belong to a full one."""
     return np.asarray(lengths >= 0.9 * np.median(lengths))
 
 
 def most_in_stretches(counts: NDArray[np.int64]) -> tuple[int, ...]:
-    """The greatest sum of one count, of two that follow each other, and so on."""
+    """The greatest count of one interval, of two successive ones, and so on."""
     running = np.concatenate(([0], np.cumsum(counts)))
     return tuple(
         int(np.max(running[length:] - running[:-length])) for length in range(1, min(counts.size, MOST_STRETCHES) + 1)
@@ -241,7 +244,7 @@ def most_in_stretches(counts: NDArray[np.int64]) -> tuple[int, ...]:
 
 
 def _longest_by_size(interference: Sequence[Interference]) -> tuple[Interference, ...]:
-    """Of each size the longest, and the arrivals under each load; the longest first."""
+    """The longest interference of each size, with the arrivals under each load; the longest first."""
     by_size: dict[str, Interference] = {}
     for item in interference:
         other = by_size.get(item.name, Interference(item.name, 0, ()))
@@ -254,8 +257,8 @@ def _longest_by_size(interference: Sequence[Interference]) -> tuple[Interference
 
 
 def judged_with(assessment: Assessment, answer: TaskAnswer) -> Assessment:
-    """The assessment of an application: FAIL and BROKEN stand as the single observations show them, else
-    INCONCLUSIVE with the answer of the analysis; never PASS."""
+    """The assessment of an application: FAIL and BROKEN of single observations stay; otherwise INCONCLUSIVE with the
+    answer of the analysis; never PASS."""
     judgments = tuple(replace(judgment, verdict=_no_pass(judgment.verdict)) for judgment in assessment.judgments)
     if assessment.verdict in (Verdict.FAIL, Verdict.BROKEN):
         return replace(assessment, judgments=judgments, cautions=(*assessment.cautions, *_cautions(answer)))
@@ -329,7 +332,7 @@ def _settle(answer: TaskAnswer) -> tuple[str, ...]:
 
 
 def _cautions(answer: TaskAnswer) -> tuple[str, ...]:
-    """What the answer takes for granted."""
+    """The assumptions of the answer."""
     shared = (
         ()
         if answer.task_set.cpus or len(answer.task_set.tasks) < 2

@@ -2,7 +2,7 @@
 """Read a trace of the kernel: tasks running on each CPU, interruptions, and wake-ups between tasks.
 
 The text is that of tracefs' file ``trace``, whose times are exact to 1 µs, on CLOCK_MONOTONIC (settings/trace.py);
-before it, how far back the buffer of each CPU reaches.  Lines that are not understood are passed over.
+before it, how far back the buffer of each CPU reaches.  Unknown lines are ignored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _REAL_TIME_BELOW = 100
 
 
 class TraceKind(IntEnum):
-    """What takes a CPU; of several at once no task does, but the one that began last, and of those the greatest."""
+    """Users of a CPU.  Of several at once, a task never counts, but the one that began last, and of these the
+    greatest."""
 
     TASK = 0
     SOFTIRQ = 1
@@ -37,7 +38,7 @@ class TraceKind(IntEnum):
 
 @dataclass(frozen=True)
 class TracedTask:
-    """``priority``: the kernel's own number, below 100 of real-time tasks; None where the trace does not tell it."""
+    """``priority``: the kernel's own number, below 100 for real-time tasks; None: unknown."""
 
     comm: str
     pid: int
@@ -58,7 +59,7 @@ class TracedTask:
 
 @dataclass(frozen=True)
 class Slice:
-    """Some time of a CPU, in ns on CLOCK_MONOTONIC; ``task``: who ran, or was interrupted."""
+    """A time slice of a CPU, in ns on CLOCK_MONOTONIC; ``task``: the task that ran or was interrupted."""
 
     kind: TraceKind
     cpu: int
@@ -70,7 +71,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class Waking:
-    """A task is made runnable, by what runs on ``cpu``."""
+    """A wake-up of a task, made on ``cpu``."""
 
     cpu: int
     at_ns: int
@@ -79,7 +80,7 @@ class Waking:
 
 @dataclass(frozen=True)
 class Trace:
-    """``known_ns``: by CPU, from when on the trace tells what it did; CPUs that are missing told nothing."""
+    """``known_ns``: begin of the trace of each CPU; of other CPUs nothing is known."""
 
     slices: tuple[Slice, ...]
     wakings: tuple[Waking, ...]
@@ -87,7 +88,7 @@ class Trace:
     end_ns: int
 
     def running(self, cpu: int, at_ns: int) -> Slice | None:
-        """The slice of the task that ran there at that time, None where it is not known."""
+        """The slice of the task that ran on a CPU at a time; None: unknown."""
         return next(
             (
                 part
@@ -98,13 +99,13 @@ class Trace:
         )
 
     def waking(self, pid: int, before_ns: int) -> Waking | None:
-        """When a task was made runnable last."""
+        """The last wake-up of a task before a time."""
         return next(
             (waking for waking in reversed(self.wakings) if waking.task.pid == pid and waking.at_ns <= before_ns), None
         )
 
     def within(self, begin_ns: int, end_ns: int) -> list[Slice]:
-        """What lies between, cut there, in order of time."""
+        """The slices between two times, cut there, in order of time."""
         cut = [
             replace(part, begin_ns=max(part.begin_ns, begin_ns), end_ns=min(part.end_ns, end_ns))
             for part in self.slices
@@ -115,7 +116,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Share:
-    """Who took how much of a CPU's time; None for what the trace does not tell."""
+    """CPU time of one user; ``kind`` None: unknown from the trace."""
 
     kind: TraceKind | None
     name: str
@@ -167,7 +168,7 @@ def _vector(name: str) -> Callable[[str], str]:
 
 
 def _named(pattern: str) -> Callable[[str], str]:
-    """What a pattern finds in the fields of an event, all of them where it finds nothing."""
+    """A function that returns the match of a pattern in the fields of an event, or all fields without a match."""
     compiled = re.compile(pattern)
 
     def name(fields: str) -> str:
@@ -192,7 +193,7 @@ _ENDS = {name.replace("entry", "exit"): kind for name, (kind, _) in _BEGINS.item
 
 @dataclass
 class _Reading:
-    """A trace on its way; ``open_slices``: by CPU and kind, what has begun there and not yet ended."""
+    """The state while a trace is read; ``open_slices``: slices without an end, by CPU and kind."""
 
     slices: list[Slice] = field(default_factory=list)
     wakings: list[Waking] = field(default_factory=list)
@@ -224,7 +225,7 @@ class _Reading:
             self.wakings.append(Waking(cpu, at_ns, _task(waking)))
 
     def _end(self, cpu: int, kind: TraceKind, at_ns: int, event: str) -> None:
-        """What began before the trace did is of a name that is not known."""
+        """End a slice; the name of one that began before the trace is unknown."""
         open_slices = self.open_slices.get((cpu, kind))
         part = (
             open_slices.pop()
@@ -234,7 +235,7 @@ class _Reading:
         self.slices.append(replace(part, end_ns=at_ns))
 
     def _switch(self, cpu: int, at_ns: int, switch: re.Match[str]) -> None:
-        """The task before is named anew: its priority was not known where the trace began with it."""
+        """End the slice of a task, with its priority, which was unknown if the trace began with the task."""
         before = _task(switch)
         self.slices.append(replace(self.now[cpu], end_ns=at_ns, name=before.name, task=before))
         self.now[cpu] = _task_slice(
@@ -242,7 +243,7 @@ class _Reading:
         )
 
     def trace(self) -> Trace:
-        """What has not ended goes on to the end."""
+        """The trace; slices without an end last until its end."""
         begun = [*self.now.values(), *(part for parts in self.open_slices.values() for part in parts)]
         slices = [*self.slices, *(replace(part, end_ns=self.end_ns) for part in begun)]
         return Trace(
@@ -266,9 +267,9 @@ def _task_slice(cpu: int, begin_ns: int, task: TracedTask) -> Slice:
 
 
 def read_trace(content: bytes, until_ns: int = 0) -> Trace:
-    """A trace as the bench keeps it beside a recording; one without a line that is understood holds nothing.
+    """A trace as the bench stores it beside a recording; empty without a known line.
 
-    ``until_ns``: it was on until then at least, so that what its last lines tell went on.
+    ``until_ns``: tracing was on at least until then, so that the last slices extend to it.
     """
     reading = _Reading(end_ns=until_ns)
     cpu = -1

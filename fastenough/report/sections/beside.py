@@ -50,7 +50,9 @@ def section(context: Context) -> Section | None:
             ]
             if measured:
                 instruments = ", ".join(dict.fromkeys(group.instrument for group, _ in measured))
-                tables.append(_table(reference, probe, [own_figure(*members) for members in measured], instruments))
+                tables.append(
+                    _table(reference, probe, [own_figure(group, kind) for group, kind in measured], instruments)
+                )
         if not any(table.name.startswith(f"beside-{reference.name}-") for table in tables):
             lacking.append(
                 f"{reference.name} has figures for probes that were not measured here: {', '.join(reference.probes)}."

@@ -120,8 +120,8 @@ _CSV_HEADER = [
 
 
 def _table(rows: Sequence[_Accepted]) -> ReportTable:
-    accepted_ns = {level.mission_ns for row in rows for level in row.estimate.levels}
-    missions = [mission for mission in MISSIONS_NS if mission in accepted_ns]
+    accepted_missions = {level.mission_ns for row in rows for level in row.estimate.levels}
+    missions = [mission for mission in MISSIONS_NS if mission in accepted_missions]
     columns = (
         Column("load", numeric=False),
         Column("series", numeric=False),
