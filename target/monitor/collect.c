@@ -121,8 +121,8 @@ static void empty(struct bank *bank, const struct series *series)
 /* Reports a maximum whose finding was lost. */
 static void report_maximum(struct run *run, struct series *series, const struct bank *bank, struct instant end)
 {
-	if (bank->stats.count && bank->stats.max > series->told_ns)
-		record_found(run, series, &(struct event){.mono_ns = end.mono_ns, .value = bank->stats.max, .maximum = true});
+	if (bank->stats.count && bank->stats.max > series->recorded_max_ns)
+		record_source_event(run, series, &(struct event){.mono_ns = end.mono_ns, .value = bank->stats.max, .maximum = true});
 }
 
 static void read_bank(struct monitor *monitor, unsigned epoch, unsigned cpu, unsigned station, struct instant end)
@@ -148,7 +148,7 @@ static void read_findings(struct monitor *monitor)
 	monitor->lost_findings = lost_findings;
 }
 
-void monitor_look(struct run *run)
+void monitor_poll(struct run *run)
 {
 	struct monitor *monitor = monitor_of(run);
 
@@ -159,13 +159,13 @@ void monitor_look(struct run *run)
 	read_findings(monitor);
 }
 
-struct instant monitor_switch(struct run *run)
+struct instant monitor_collect(struct run *run)
 {
 	struct monitor *monitor = monitor_of(run);
 	unsigned epoch = monitor->programs->bss->epoch;
 	struct instant end;
 
-	monitor_look(run);
+	monitor_poll(run);
 	monitor->programs->bss->recordings[(epoch + 1) & 1] = run->series->series->recordings;
 	__atomic_store_n(&monitor->programs->bss->epoch, epoch + 1, __ATOMIC_SEQ_CST);
 	end = monitor->stopped.mono_ns ? monitor->stopped : instant_now();

@@ -14,7 +14,7 @@ static void record_station(struct monitor *monitor, const struct finding *findin
 	};
 
 	if (series)
-		record_found(monitor->run, series, &event);
+		record_source_event(monitor->run, series, &event);
 	if (series && event.over_threshold && run_settings(monitor->run)->stop_at_threshold)
 		run_finish(monitor->run);
 }
@@ -42,7 +42,7 @@ void samples_begin(struct monitor *monitor, const char *path)
 {
 	unsigned count = monitor->cpus * STATIONS;
 
-	run_keep_samples(monitor->run, path);
+	run_record_samples(monitor->run, path);
 	monitor->samples = run_allocate(monitor->run, count * sizeof(*monitor->samples));
 	for (unsigned i = 0; i < count; i++)
 		if (monitor->series[i])
@@ -60,7 +60,7 @@ int sample_receive(void *context, void *content, size_t size)
 		struct samples *samples = monitor->samples[sample->cpu * STATIONS + station];
 
 		if (samples && sample->values[station] >= 0)
-			samples_keep(samples, (int64_t)sample->expiry_ns, sample->values[station]);
+			samples_add(samples, (int64_t)sample->expiry_ns, sample->values[station]);
 	}
 	return 0;
 }

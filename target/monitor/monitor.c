@@ -13,7 +13,7 @@
 #include "state.h"
 #include "registry.h"
 
-#define LOOK_NS (100 * NS_PER_MS)
+#define POLL_NS (100 * NS_PER_MS)
 #define OWN_PID_NAMESPACE 0xeffffffcu /* PROC_PID_INIT_INO of linux/proc_ns.h */
 
 /* Capabilities of <linux/capability.h>. */
@@ -179,11 +179,11 @@ static const struct source monitor_source = {
 	.probe = "monitor",
 	.implementation = "linux-user",
 	.cpu = -1,
-	.look_ns = LOOK_NS,
+	.poll_ns = POLL_NS,
 	.begin = monitor_begin,
-	.look = monitor_look,
+	.poll = monitor_poll,
 	.stop = monitor_stop,
-	.part = monitor_switch,
+	.collect = monitor_collect,
 	.interval_counters = monitor_interval_counters,
 	.total_counters = monitor_total_counters,
 	.begin_totals = monitor_begin_totals,
@@ -206,7 +206,7 @@ static void monitor_setup(struct run *run)
 	struct monitor *monitor = run_allocate(run, sizeof(*monitor));
 
 	monitor->source = monitor_source;
-	monitor->source.keeps = check_rights();
+	monitor->source.capabilities = check_rights();
 	monitor->run = run;
 	monitor->noise = chosen.noise;
 	monitor->filter = choose_tasks(run_settings(run));

@@ -58,9 +58,9 @@ uint64_t programs_suppressed(const struct monitor *monitor); /* runs that the ke
 
 /* collect.c: the source's functions */
 void monitor_begin(struct run *run);
-void monitor_look(struct run *run);
+void monitor_poll(struct run *run);
 void monitor_stop(struct run *run);
-struct instant monitor_switch(struct run *run);
+struct instant monitor_collect(struct run *run);
 void monitor_interval_counters(struct json *json, const struct run *run);
 void monitor_total_counters(struct json *json, const struct run *run);
 void monitor_begin_totals(struct run *run);

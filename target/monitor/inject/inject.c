@@ -88,7 +88,7 @@ static bool record(struct injector *injector)
 	}
 	series_add(plan_series(plan), injected_ns);
 	if (samples_path)
-		samples_keep(injector->samples[plan->next], plan->due_mono_ns, injected_ns);
+		samples_add(injector->samples[plan->next], plan->due_mono_ns, injected_ns);
 	return true;
 }
 
@@ -190,13 +190,13 @@ static void inject_setup(struct run *run)
 	plan_make(&injector->plan, run, &chosen, LONGEST_NS);
 	run_parameter_text(run, "station", stations[injector->place]);
 	if (samples_path)
-		run_keep_samples(run, samples_path);
+		run_record_samples(run, samples_path);
 	add_series(run, injector);
 	if (!in_kernel(run, injector) || !attach(run, injector->spin))
 		return;
 	run_add_worker(run, &(struct worker_spec){
 		.name = "inject", .cpu = cpu, .period_ns = injector->plan.interval_ns, .function = disturb, .argument = injector,
-		.keeps = UINT64_MAX, /* it has programs run in the kernel */
+		.capabilities = UINT64_MAX, /* it has programs run in the kernel */
 	});
 }
 

@@ -95,7 +95,7 @@ static void add_series(struct run *run, struct bank_source *source)
 		return;
 	}
 	wakeups = grid_add_counted_series(run, &wakeup);
-	source->series[0] = wakeups.each;
+	source->series[0] = wakeups.uncorrected;
 	source->series[1] = wakeups.corrected;
 }
 

@@ -95,7 +95,7 @@ static void act_late(struct timer_act *act)
 	int64_t begin_ns = clock_ns(act->sleep.clock);
 
 	if (act->samples)
-		samples_keep(act->samples, act->sleep.grid.due_ns, begin_ns - act->sleep.grid.due_ns);
+		samples_add(act->samples, act->sleep.grid.due_ns, begin_ns - act->sleep.grid.due_ns);
 	grid_account(&act->sleep.grid, &act->wakeups, begin_ns);
 	act->sleep.begin_ns = begin_ns;
 }
@@ -116,14 +116,14 @@ static inline __attribute__((always_inline)) int act_on(struct worker *self, str
 
 		do {
 			error = wait(&act->sleep);
-		} while (error == EINTR && run_going(self));
+		} while (error == EINTR && run_is_active(self));
 		begin_ns = clock_ns(act->sleep.clock);
 		if (error)
 			break;
 		grid_fetch(&act->wakeups);
 		if (keep) {
 			samples_fetch(act->samples);
-			samples_keep(act->samples, act->sleep.grid.due_ns, begin_ns - act->sleep.grid.due_ns);
+			samples_add(act->samples, act->sleep.grid.due_ns, begin_ns - act->sleep.grid.due_ns);
 		}
 		grid_account_missed(&act->sleep.grid, &act->wakeups, begin_ns, missed(&act->sleep, begin_ns));
 		act->sleep.grid.due_ns += dither_move_ns(&act->dither, act->sleep.grid.period_ns);
@@ -228,7 +228,7 @@ static void add_thread(struct run *run, const struct way *way, int index)
 	act->dither = (struct dither){.width_ns = chosen.dither_ns, .state = (uint64_t)chosen.seed};
 	act->wakeups = grid_add_series(run, &spec);
 	if (chosen.samples)
-		act->samples = run_add_samples(run, act->wakeups.each);
+		act->samples = run_add_samples(run, act->wakeups.uncorrected);
 	run_add_worker(run, &(struct worker_spec){.name = "timer", .cpu = spec.cpu, .period_ns = spec.period_ns,
 						  .function = timer_worker, .argument = act});
 }
@@ -250,7 +250,7 @@ static void timer_setup(struct run *run)
 		run_parameter_int(run, "seed", chosen.seed);
 	}
 	if (chosen.samples)
-		run_keep_samples(run, chosen.samples);
+		run_record_samples(run, chosen.samples);
 	for (int index = 0; index < run_threads(run); index++)
 		add_thread(run, way, index);
 }

@@ -117,7 +117,7 @@ static bool fill(struct series *series, const struct fe_bank_series *from, const
 	return true;
 }
 
-static struct instant bank_part(struct run *run)
+static struct instant bank_collect(struct run *run)
 {
 	struct bank_source *source = bank_source_of(run);
 	const struct bank *bank = &source->bank;
@@ -211,7 +211,7 @@ static void __attribute__((noreturn)) unusable(const char *device, const char *f
 static const struct source bank_calls = {
 	.begin = bank_begin,
 	.stop = bank_stop,
-	.part = bank_part,
+	.collect = bank_collect,
 	.interval_counters = json_interval_counts,
 	.total_counters = json_total_counts,
 	.begin_totals = bank_begin_totals,

@@ -14,9 +14,9 @@
 /* Workers are told to stop this often, this far apart, before they count as stuck.  Counted in tries: when the
  * whole machine stood still, its workers were not stuck. */
 #define STOP_TRIES 1000
-#define STOP_APART_NS (5 * NS_PER_MS)
+#define STOP_RETRY_NS (5 * NS_PER_MS)
 /* How often the reporter looks whether all workers are ready, should their word be lost. */
-#define READY_APART_NS (100 * NS_PER_MS)
+#define READY_POLL_NS (100 * NS_PER_MS)
 
 struct instant instant_now(void)
 {
@@ -32,7 +32,7 @@ static void start_workers(struct run *run)
 	for_each_worker(worker, run)
 		worker_start(worker);
 	while (atomic_load(&run->workers_ready) < run->worker_count && !atomic_load(&run->stop))
-		signals_await(mono_ns() + READY_APART_NS);
+		signals_await(mono_ns() + READY_POLL_NS);
 }
 
 static void release_workers(struct run *run)
@@ -65,11 +65,11 @@ static void report_until_end(struct run *run, timer_t watchdog)
 	int64_t end_ns = run->settings->duration_ns ? begin_ns + run->settings->duration_ns : INT64_MAX;
 	int64_t next_interval_ns = begin_ns + run->settings->report_ns;
 	int64_t next_live_ns = live_ns ? begin_ns + live_ns : INT64_MAX;
-	int64_t next_samples_ns = run->samples ? begin_ns + samples_every_ns(run) : INT64_MAX;
-	int64_t next_look_ns = run->source && run->source->look ? begin_ns + run->source->look_ns : INT64_MAX;
+	int64_t next_drain_ns = run->samples ? begin_ns + samples_drain_period_ns(run) : INT64_MAX;
+	int64_t next_poll_ns = run->source && run->source->poll ? begin_ns + run->source->poll_ns : INT64_MAX;
 
 	while (!atomic_load(&run->stop) && !(run_all_done(run) && !run->source)) {
-		int64_t until_ns = earliest(earliest(end_ns, earliest(next_samples_ns, next_look_ns)),
+		int64_t until_ns = earliest(earliest(end_ns, earliest(next_drain_ns, next_poll_ns)),
 					    earliest(next_interval_ns, next_live_ns));
 		bool reached;
 
@@ -86,13 +86,13 @@ static void report_until_end(struct run *run, timer_t watchdog)
 			live_draw(run);
 			next_live_ns = fe_due_after(next_live_ns, mono_ns(), live_ns);
 		}
-		if (mono_ns() >= next_look_ns) {
-			run->source->look(run);
-			next_look_ns = fe_due_after(next_look_ns, mono_ns(), run->source->look_ns);
+		if (mono_ns() >= next_poll_ns) {
+			run->source->poll(run);
+			next_poll_ns = fe_due_after(next_poll_ns, mono_ns(), run->source->poll_ns);
 		}
-		if (mono_ns() >= next_samples_ns) {
+		if (mono_ns() >= next_drain_ns) {
 			samples_drain(run);
-			next_samples_ns = fe_due_after(next_samples_ns, mono_ns(), samples_every_ns(run));
+			next_drain_ns = fe_due_after(next_drain_ns, mono_ns(), samples_drain_period_ns(run));
 		}
 	}
 }
@@ -105,7 +105,7 @@ static int64_t stop_tries(const struct run *run)
 	for_each_worker(worker, run)
 		if (worker->spec.period_ns > longest_ns)
 			longest_ns = worker->spec.period_ns;
-	return STOP_TRIES + longest_ns / STOP_APART_NS;
+	return STOP_TRIES + longest_ns / STOP_RETRY_NS;
 }
 
 static void stop_workers(struct run *run)
@@ -114,7 +114,7 @@ static void stop_workers(struct run *run)
 	for (int64_t tries = stop_tries(run); !run_all_done(run) && tries > 0; tries--) {
 		for_each_worker(worker, run)
 			worker_kick(worker);
-		signals_await(mono_ns() + STOP_APART_NS);
+		signals_await(mono_ns() + STOP_RETRY_NS);
 	}
 	for_each_worker(worker, run)
 		if (!atomic_load(&worker->done))
@@ -133,7 +133,7 @@ static int exit_status(const struct run *run)
 }
 
 /* One line, on a terminal or pipe that may be as stuck as the others. */
-static void say_why(const struct run *run)
+static void print_reason(const struct run *run)
 {
 	bool also = run->outcome == OUTCOME_ABORTED && *run->trouble;
 	char text[3 * REASON_SIZE];
@@ -151,7 +151,7 @@ static int conclude(struct run *run)
 		turns_close(run);
 	summary_print(run);
 	if (run->outcome != OUTCOME_COMPLETED)
-		say_why(run);
+		print_reason(run);
 	/* Threads that did not stop must not outlive this either. */
 	quick_exit(exit_status(run));
 }
@@ -186,7 +186,7 @@ static void measure(struct run *run)
 	if (atomic_load(&run->stop))
 		stop_workers(run);
 	count_from_now(run);
-	thread_drop_capabilities(run->source ? run->source->keeps : 0);
+	thread_drop_capabilities(run->source ? run->source->capabilities : 0);
 	report_until_end(run, watchdog);
 	timer_delete(watchdog);
 	stop_workers(run);

@@ -10,17 +10,17 @@
 
 struct wakeups grid_add_counted_series(struct run *run, const struct series_spec *spec)
 {
-	struct series_spec each = *spec, corrected = *spec;
+	struct series_spec uncorrected = *spec, corrected = *spec;
 	struct wakeups wakeups;
 	char *name;
 
 	if (asprintf(&name, "%s_corrected", spec->name) < 0)
 		abort();
-	each.role = SERIES_DIAGNOSTIC;
-	wakeups.each = run_add_series(run, &each);
+	uncorrected.role = SERIES_DIAGNOSTIC;
+	wakeups.uncorrected = run_add_series(run, &uncorrected);
 	corrected.name = name;
 	corrected.corrected = true;
-	corrected.relative = false; /* each period that passed counts, as on a grid */
+	corrected.relative = false; /* each missed period counts, as on a grid */
 	corrected.silent = true;
 	corrected.to = "the same; periods in which the act never took place are charged from their own due time";
 	wakeups.corrected = run_add_series(run, &corrected);
@@ -31,7 +31,7 @@ struct wakeups grid_add_series(struct run *run, const struct series_spec *spec)
 {
 	struct wakeups wakeups = grid_add_counted_series(run, spec);
 
-	series_share(wakeups.corrected, wakeups.each);
+	series_share(wakeups.corrected, wakeups.uncorrected);
 	return wakeups;
 }
 
@@ -56,7 +56,7 @@ bool grid_sleep(const struct worker *self, const struct grid *grid)
 
 	do {
 		error = sleep_until(grid->due_ns);
-	} while (error == EINTR && run_going(self));
+	} while (error == EINTR && run_is_active(self));
 	return error == 0;
 }
 
@@ -75,5 +75,5 @@ void grid_charge(const struct grid *grid, const struct wakeups *wakeups, int64_t
 	struct fe_charges charges = fe_charges_of(grid->due_ns, begin_ns, grid->period_ns, missed);
 
 	series_add_charges(wakeups->corrected, &charges);
-	series_add_missed(wakeups->each, missed);
+	series_add_missed(wakeups->uncorrected, missed);
 }

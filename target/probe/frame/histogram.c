@@ -176,7 +176,7 @@ void histogram_open(struct run *run)
 		return;
 	run->histogram_fd = output_open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC);
 	if (run->histogram_fd < 0)
-		bad_input("--histfile %s: %s; name a new file in a folder that can be written to", path, output_trouble(errno));
+		bad_input("--histfile %s: %s; name a new file in a folder that can be written to", path, output_error_text(errno));
 }
 
 void histogram_print(FILE *out, const struct run *run)
@@ -201,6 +201,6 @@ void histogram_write(struct run *run)
 	fclose(out);
 	output_write(run->histogram_fd, text, size, &error);
 	if (error)
-		run_unwritten(run, "the histogram cannot be written", error);
+		run_write_failed(run, "the histogram cannot be written", error);
 	free(text);
 }

@@ -26,9 +26,9 @@ void online_begin(struct run *run)
 	read_online(run->online, sizeof(run->online));
 }
 
-/* Series are of the CPUs that there were: whoever starts a service again finds those that there are now.  Who only watches has
- * series of all that there can be.  What measures once says at its end what became of its threads. */
-void online_look(struct run *run)
+/* A service has series for the CPUs at its start only, and is restarted to measure others.  A probe that watches has series
+ * for all possible CPUs.  A single run reports at its end what happened to its threads. */
+void online_check(struct run *run)
 {
 	char online[sizeof(run->online)], text[REASON_SIZE];
 	bool watches = run->probe->watches;

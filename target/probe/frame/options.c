@@ -12,7 +12,6 @@
 #include "catalogue.h"
 #include "clock.h"
 #include "option_values.h"
-#include "options_settle.h"
 #include "output.h"
 #include "registry.h"
 #include "series.h"
@@ -149,7 +148,7 @@ static const struct option_spec *find_in(const struct option_spec *table, const 
 	return NULL;
 }
 
-static bool of_use(const struct probe *probe, const struct option_spec *common)
+static bool is_applicable(const struct probe *probe, const struct option_spec *common)
 {
 	return !(common->acts && probe && probe->watches);
 }
@@ -161,18 +160,18 @@ static const struct option_spec *find(const struct probe *probe, const char *nam
 	if (option)
 		return option;
 	option = find_in(common_options, name, length, letter);
-	return option && of_use(probe, option) ? option : NULL;
+	return option && is_applicable(probe, option) ? option : NULL;
 }
 
 /* A program with one probe needs no name of it. */
-static bool lone(const struct probe *probe)
+static bool is_only_probe(const struct probe *probe)
 {
 	return probe && probe == probes[0] && !probes[1];
 }
 
 static const char *name_of(const struct probe *probe)
 {
-	return lone(probe) ? "" : probe ? probe->name : "NAME";
+	return is_only_probe(probe) ? "" : probe ? probe->name : "NAME";
 }
 
 /* Whether this argument is the value of an option that can do without one. */
@@ -236,7 +235,7 @@ static void print_table(const struct probe *probe, const struct option_spec *tab
 	for (; table && table->name; table++) {
 		char left[64];
 
-		if (!of_use(probe, table))
+		if (!is_applicable(probe, table))
 			continue;
 		snprintf(left, sizeof(left), "%c%c%s --%s%s", table->letter ? '-' : ' ', table->letter ? table->letter : ' ',
 			 table->letter ? "," : " ", table->name, takes_value(table) ? (table->optional ? " [..]" : " ..") : "");
@@ -278,7 +277,7 @@ static const struct probe *find_probe(const char *name)
 static void answer(const char *first)
 {
 	if (!strcmp(first, "--help"))
-		print_help(lone(probes[0]) ? probes[0] : NULL);
+		print_help(is_only_probe(probes[0]) ? probes[0] : NULL);
 	if (!strcmp(first, "--version")) {
 		puts(PROGRAM " " PROBE_VERSION);
 		exit(0);
@@ -298,14 +297,14 @@ static struct arguments parse_first(char **next)
 {
 	if (*next)
 		answer(*next);
-	if (lone(probes[0]) && (!*next || strcmp(*next, probes[0]->name)))
+	if (is_only_probe(probes[0]) && (!*next || strcmp(*next, probes[0]->name)))
 		return (struct arguments){.probe = probes[0], .next = next};
 	if (!*next)
 		bad_input("name a probe, as in " PROGRAM " timer; see " PROGRAM " --list");
 	return (struct arguments){.probe = find_probe(*next), .next = next + 1};
 }
 
-static void settle_latency(struct settings *settings)
+static void resolve_latency(struct settings *settings)
 {
 	if (default_system || (latency_text && !strcmp(latency_text, "off")))
 		settings->dma_latency_us = LATENCY_UNTOUCHED;
@@ -330,8 +329,8 @@ const struct probe *options_parse(int argc, char **argv, struct settings *settin
 		else
 			bad_input("'%s' is not an option; see " PROGRAM " %s --help", argument, name_of(arguments.probe));
 	}
-	settle_latency(&parsed);
-	options_settle(arguments.probe, &parsed);
+	resolve_latency(&parsed);
+	options_resolve(arguments.probe, &parsed);
 	*settings = parsed;
 	return arguments.probe;
 }

@@ -130,7 +130,7 @@ int output_open(const char *path, int flags)
 	return fd;
 }
 
-const char *output_trouble(int error)
+const char *output_error_text(int error)
 {
 	static char text[64];
 

@@ -17,6 +17,6 @@ size_t output_write(int fd, const char *text, size_t size, int *error);
 /* The same, without waiting for whoever does not read. */
 size_t output_try(int fd, const char *text, size_t size);
 
-const char *output_trouble(int error);
+const char *output_error_text(int error);
 
 #endif

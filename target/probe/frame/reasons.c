@@ -15,19 +15,19 @@ struct run *worker_run(const struct worker *self)
 	return self->run;
 }
 
-bool run_going(const struct worker *self)
+bool run_is_active(const struct worker *self)
 {
 	return !atomic_load_explicit(&self->run->stop, memory_order_relaxed);
 }
 
 bool run_continues(struct worker *self)
 {
-	return run_going(self) && (self->run->settings->loops == 0 || self->acts++ < self->run->settings->loops);
+	return run_is_active(self) && (self->run->settings->loops == 0 || self->acts++ < self->run->settings->loops);
 }
 
 bool run_ended_early(const struct worker *self)
 {
-	return !run_going(self) && (self->run->settings->loops == 0 || self->acts < self->run->settings->loops);
+	return !run_is_active(self) && (self->run->settings->loops == 0 || self->acts < self->run->settings->loops);
 }
 
 void run_stop(struct run *run, enum outcome outcome)
@@ -83,9 +83,9 @@ void run_abort(struct run *run, const char *format, ...)
 	va_end(arguments);
 }
 
-void run_unwritten(struct run *run, const char *what, int error)
+void run_write_failed(struct run *run, const char *what, int error)
 {
-	snprintf(run->trouble, sizeof(run->trouble), "%s: %s", what, output_trouble(error));
+	snprintf(run->trouble, sizeof(run->trouble), "%s: %s", what, output_error_text(error));
 	if (error == EINTR)
 		run_abort(run, "ended by signal %s", signal_name(run->signal));
 	else

@@ -36,7 +36,7 @@ static void open_file(struct run *run, const char *path)
 	if (run->record_fd < 0 && errno == EINTR)
 		return; /* a signal ended the run, before anybody read this FIFO */
 	if (run->record_fd < 0)
-		bad_input("cannot write the recording %s: %s; name a file that can be written", path, output_trouble(errno));
+		bad_input("cannot write the recording %s: %s; name a file that can be written", path, output_error_text(errno));
 	if (fstat(run->record_fd, &file))
 		return;
 	if (shared(&file, STDOUT_FILENO) || shared(&file, STDERR_FILENO))
@@ -44,7 +44,7 @@ static void open_file(struct run *run, const char *path)
 			  path);
 	if (lseek(run->record_fd, 0, SEEK_END) > 0)
 		bad_input("the recording %s exists already; choose another name or remove it", path);
-	run->record_ours = S_ISREG(file.st_mode);
+	run->record_owned = S_ISREG(file.st_mode);
 }
 
 void record_open(struct run *run)
@@ -68,7 +68,7 @@ static void take_back_torn_line(const struct run *run, size_t written)
 {
 	struct stat file;
 
-	if (run->record_ours && fstat(run->record_fd, &file) == 0 && file.st_size == run->recorded_bytes + (off_t)written &&
+	if (run->record_owned && fstat(run->record_fd, &file) == 0 && file.st_size == run->recorded_bytes + (off_t)written &&
 	    ftruncate(run->record_fd, run->recorded_bytes) == 0)
 		lseek(run->record_fd, run->recorded_bytes, SEEK_SET);
 }
@@ -78,7 +78,7 @@ static void unwritten(struct run *run, int error)
 	if (run->turns)
 		turn_line_lost(run, error);
 	else
-		run_unwritten(run, "the recording cannot be continued (its content so far is readable)", error);
+		run_write_failed(run, "the recording cannot be continued (its content so far is readable)", error);
 }
 
 /* What was recorded stays readable: readers pass over a last line that is torn. */

@@ -42,7 +42,7 @@ static void write_samples(struct json *json, const struct run *run)
 	if (!run->samples)
 		return;
 	for (const struct samples *samples = run->samples; samples; samples = samples->next) {
-		kept += samples->kept_total;
+		kept += samples->written_total;
 		lost += samples->lost_total;
 	}
 	json_key(json, "samples");
@@ -80,8 +80,8 @@ void record_end(struct run *run)
 	if (!recording(run))
 		return;
 	for_each_series(entry, run)
-		if (entry->series->untold.maximum)
-			record_untold(run, entry->series);
+		if (entry->series->deferred_max.maximum)
+			record_deferred_maximum(run, entry->series);
 	line_begin(run, "end");
 	json_member_text(json, "outcome", outcome_names[run->outcome]);
 	json_reasons(json, run);

@@ -56,37 +56,37 @@ void record_event(struct run *run, const char *kind, const struct series *series
 	record_bounded(run, kind, series, &(struct event){.mono_ns = at_mono_ns, .value = value}, text);
 }
 
-void record_untold(struct run *run, const struct series *series)
+void record_deferred_maximum(struct run *run, const struct series *series)
 {
-	const struct event *event = &series->untold;
+	const struct event *event = &series->deferred_max;
 
 	record_event_line(run, "max", series, event->mono_ns, event->value, NULL, event->culprit);
 }
 
-static void keep_untold(struct series *series, const struct event *event)
+static void defer_maximum(struct series *series, const struct event *event)
 {
-	free((char *)series->untold.culprit);
-	series->untold = *event;
-	series->untold.culprit = event->culprit ? strdup(event->culprit) : NULL;
+	free((char *)series->deferred_max.culprit);
+	series->deferred_max = *event;
+	series->deferred_max.culprit = event->culprit ? strdup(event->culprit) : NULL;
 }
 
-/* The last maximum is the run's: it waits for the end where the events are used up. */
+/* The last maximum is that of the run: beyond the limit of events, it is deferred to the end of the recording. */
 static void record_maximum(struct run *run, struct series *series, const struct event *event)
 {
-	if (event->value <= series->told_ns) { /* one that came later was read before it */
+	if (event->value <= series->recorded_max_ns) { /* a later, higher one was read first */
 		run->events_dropped++;
 		return;
 	}
-	series->told_ns = event->value;
+	series->recorded_max_ns = event->value;
 	if (!events_used_up(run)) {
 		record_bounded(run, "max", series, event, NULL);
 		return;
 	}
-	run->events_dropped += series->untold.maximum;
-	keep_untold(series, event);
+	run->events_dropped += series->deferred_max.maximum;
+	defer_maximum(series, event);
 }
 
-void record_found(struct run *run, struct series *series, const struct event *event)
+void record_source_event(struct run *run, struct series *series, const struct event *event)
 {
 	if (event->maximum)
 		record_maximum(run, series, event);
@@ -100,12 +100,12 @@ void record_events(struct run *run, struct series *series)
 	struct event event;
 
 	for (uint32_t left = epoch ? epoch->events : 0; left && series_next_event(series, &event); left--)
-		record_found(run, series, &event);
+		record_source_event(run, series, &event);
 }
 
-void record_crowded(struct run *run, struct series *series)
+void record_dropped_maximum(struct run *run, struct series *series)
 {
-	if (series->crowded.maximum)
-		record_found(run, series, &series->crowded);
-	series->crowded.maximum = false;
+	if (series->dropped_max.maximum)
+		record_source_event(run, series, &series->dropped_max);
+	series->dropped_max.maximum = false;
 }

@@ -61,13 +61,13 @@ static void drain(struct run *run, struct series *series)
 	series_complete(series, epoch);
 	if (recording(run))
 		write_epoch(&run->line, series, epoch, run->settings->interval_k);
-	series_settle(series, epoch);
+	series_accumulate(series, epoch);
 }
 
 /* What counts in the kernel has parted its epochs already, at an instant that it tells. */
 static struct instant part_source(struct run *run)
 {
-	struct instant end = run->source->part(run);
+	struct instant end = run->source->collect(run);
 
 	for_each_series(entry, run)
 		series_flip(entry->series);
@@ -123,7 +123,7 @@ void record_interval(struct run *run)
 	if (recording(run))
 		line_end(run);
 	for_each_series(entry, run)
-		record_crowded(run, entry->series);
+		record_dropped_maximum(run, entry->series);
 	run->begin = end;
 	run->at_begin = now;
 }

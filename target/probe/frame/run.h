@@ -43,7 +43,7 @@ struct worker {
 	void *stack;
 	struct thread_state before, after; /* its first act, and its last: set before done */
 	int64_t migrations_before;
-	int64_t strays_before, strays; /* of its thread, to Linux: at its first act, and behind its last; -1: not told */
+	int64_t mode_switches_before, mode_switches; /* of its thread, to Linux: at its first act, and behind its last; -1: not told */
 	int64_t acts;
 	int sched_fd;
 	int64_t cpu_ns; /* when it was last compared with what is granted */
@@ -120,7 +120,7 @@ struct run {
 	char trouble[REASON_SIZE]; /* what could not be written, and why */
 
 	int record_fd; /* -1: none */
-	bool record_ours; /* a file made by this run, or found empty */
+	bool record_owned; /* a file made by this run, or found empty */
 	bool record_broken;
 	int64_t recorded_bytes; /* up to the end of the last whole line */
 	struct turns *turns;    /* NULL: this is the only recording */
@@ -150,7 +150,7 @@ void run_lock(struct run *run, const void *memory, size_t size);
 
 /* start.c */
 void run_announce(struct run *run);       /* before the head is written */
-void run_lay_start(struct run *run);      /* by each thread when it was let go; the first one lays it for all */
+void run_set_start(struct run *run);      /* by each thread when it was let go; the first one lays it for all */
 void run_begin_at_start(struct run *run); /* the same, and the first interval begins there */
 void run_await_start(const struct run *run);
 
@@ -158,7 +158,7 @@ void run_await_start(const struct run *run);
 void run_stop(struct run *run, enum outcome outcome);
 void run_abort(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* An output is lost: the run fails, or is aborted where a signal cut the waiting short. */
-void run_unwritten(struct run *run, const char *what, int error);
+void run_write_failed(struct run *run, const char *what, int error);
 
 /* warm_up.c: lets it pass, unless the run is stopped; then what is counted begins */
 void warm_up(struct run *run, timer_t watchdog);
@@ -184,7 +184,7 @@ bool settings_real_time(const struct run *run);
 void settings_remember(struct run *run);
 void settings_compare(struct run *run);
 /* What was in effect at the end of a recording is what was before the next one. */
-void settings_begin_anew(struct run *run);
+void settings_restart(struct run *run);
 
 /* record.c */
 void record_open(struct run *run);
@@ -193,7 +193,7 @@ void record_interval(struct run *run);
 void record_event(struct run *run, const char *kind, const struct series *series, int64_t at_mono_ns, int64_t value,
 		  const char *text);
 /* What a source found, as soon as it was found. */
-void record_found(struct run *run, struct series *series, const struct event *event);
+void record_source_event(struct run *run, struct series *series, const struct event *event);
 void record_end(struct run *run);
 /* Members that recording and summary share. */
 void json_stats(struct json *json, const struct fe_stats *stats);

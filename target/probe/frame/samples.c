@@ -10,9 +10,9 @@
 
 #include "run.h"
 
-#define AT_ONCE 4096u /* samples in one write */
+#define BLOCK_SAMPLES 4096u /* samples in one write */
 /* Draining costs as much for few samples as for many. */
-#define EVERY_MOST_NS NS_PER_S
+#define LONGEST_DRAIN_PERIOD_NS NS_PER_S
 #define RING_SHARE 4
 #define END_SERIES UINT32_MAX
 
@@ -24,12 +24,12 @@ struct file_head {
 
 struct block_head {
 	uint32_t series, count;
-	uint64_t lost; /* of this series, since its block before; the due times show where */
+	uint64_t lost; /* of this series, since its previous block; the due times show where */
 };
 
 struct block {
 	struct block_head head;
-	struct sample samples[AT_ONCE];
+	struct sample samples[BLOCK_SAMPLES];
 };
 
 static void write_whole(struct run *run, const void *memory, size_t size)
@@ -41,7 +41,7 @@ static void write_whole(struct run *run, const void *memory, size_t size)
 	output_write(run->samples_fd, memory, size, &error);
 	if (!error)
 		return;
-	run_unwritten(run, "the samples file", error);
+	run_write_failed(run, "the samples file", error);
 	close(run->samples_fd);
 	run->samples_fd = -1;
 }
@@ -76,7 +76,7 @@ static void write_block(struct run *run, struct samples *samples, uint32_t read,
 	uint32_t lost = atomic_load_explicit(&samples->lost, memory_order_relaxed);
 	struct block *block = samples->block;
 
-	block->head = (struct block_head){htole32((uint32_t)samples->series), htole32(count), htole64((uint64_t)(lost - samples->lost_told))};
+	block->head = (struct block_head){htole32((uint32_t)samples->series), htole32(count), htole64((uint64_t)(lost - samples->lost_written))};
 	for (uint32_t i = 0; i < count; i++) {
 		const struct sample *sample = &samples->ring[(read + i) % SAMPLES_RING];
 
@@ -85,11 +85,11 @@ static void write_block(struct run *run, struct samples *samples, uint32_t read,
 	}
 	write_whole(run, block, sizeof(block->head) + count * sizeof(struct sample));
 	if (run->samples_fd >= 0)
-		samples->kept_total += count;
+		samples->written_total += count;
 	else
 		samples->lost_total += count;
-	samples->lost_total += lost - samples->lost_told;
-	samples->lost_told = lost;
+	samples->lost_total += lost - samples->lost_written;
+	samples->lost_written = lost;
 }
 
 static void drain(struct run *run, struct samples *samples)
@@ -98,7 +98,7 @@ static void drain(struct run *run, struct samples *samples)
 	uint32_t written = atomic_load_explicit(&samples->written, memory_order_acquire);
 
 	while (read != written) {
-		uint32_t count = written - read < AT_ONCE ? written - read : AT_ONCE;
+		uint32_t count = written - read < BLOCK_SAMPLES ? written - read : BLOCK_SAMPLES;
 
 		write_block(run, samples, read, count);
 		read += count;
@@ -106,11 +106,11 @@ static void drain(struct run *run, struct samples *samples)
 	}
 }
 
-int64_t samples_every_ns(const struct run *run)
+int64_t samples_drain_period_ns(const struct run *run)
 {
 	int64_t share_ns = run->settings->interval_ns * (SAMPLES_RING / RING_SHARE);
 
-	return share_ns < EVERY_MOST_NS ? share_ns : EVERY_MOST_NS;
+	return share_ns < LONGEST_DRAIN_PERIOD_NS ? share_ns : LONGEST_DRAIN_PERIOD_NS;
 }
 
 void samples_drain(struct run *run)
@@ -119,7 +119,7 @@ void samples_drain(struct run *run)
 		drain(run, samples);
 }
 
-/* The end mark tells a whole file from one that was cut off. */
+/* The end mark distinguishes a complete file from a truncated one. */
 void samples_close(struct run *run)
 {
 	struct block_head end = {.series = htole32(END_SERIES)};
@@ -128,7 +128,7 @@ void samples_close(struct run *run)
 		return;
 	samples_drain(run);
 	for (struct samples *samples = run->samples; samples; samples = samples->next)
-		if (atomic_load(&samples->lost) != samples->lost_told)
+		if (atomic_load(&samples->lost) != samples->lost_written)
 			write_block(run, samples, 0, 0);
 	write_whole(run, &end, sizeof(end));
 	if (run->samples_fd >= 0)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Every sample kept: what a histogram forgets, order and due times, on its way to a file.
+ * Individual samples, with their order and due times, for a file.
  *
- * One ring for each worker that keeps its samples: the worker writes, the reporter drains.  A sample for which there
- * is no room is counted, and the count stands in the file where the sample is missing.  The file's form is in
- * docs/format.md.
+ * Each worker that records samples has one ring: the worker writes, the reporter drains.  A sample that finds the ring
+ * full is counted as lost, and the file has the count at the position of the gap.  docs/format.md describes the file.
  */
 #ifndef SAMPLES_H
 #define SAMPLES_H
@@ -26,10 +25,10 @@ struct samples {
 	_Atomic uint32_t lost;
 	/* the reporter's */
 	_Alignas(64) _Atomic uint32_t read;
-	uint32_t lost_told;
+	uint32_t lost_written;
 	int series;
-	uint64_t kept_total, lost_total;
-	struct block *block; /* as it is written */
+	uint64_t written_total, lost_total;
+	struct block *block; /* the buffer of a write */
 	struct samples *next;
 	struct sample ring[SAMPLES_RING];
 };
@@ -41,8 +40,8 @@ static inline void samples_fetch(const struct samples *samples)
 	__builtin_prefetch(&samples->read);
 }
 
-/* The worker's side: whole cost of keeping a sample. */
-static inline void samples_keep(struct samples *samples, int64_t due_ns, int64_t latency_ns)
+/* By the worker: adds a sample.  This is the whole cost of recording it. */
+static inline void samples_add(struct samples *samples, int64_t due_ns, int64_t latency_ns)
 {
 	uint32_t written = atomic_load_explicit(&samples->written, memory_order_relaxed);
 
@@ -57,9 +56,9 @@ static inline void samples_keep(struct samples *samples, int64_t due_ns, int64_t
 struct run;
 
 /* samples.c, for the frame */
-void samples_open(struct run *run); /* where they are kept; bad input when the file cannot be made */
+void samples_open(struct run *run); /* the file, if one is requested; bad input if it cannot be created */
 struct samples *samples_new(struct run *run, int series);
-int64_t samples_every_ns(const struct run *run); /* how often to drain: well before a ring is full */
+int64_t samples_drain_period_ns(const struct run *run); /* short enough that no ring fills up */
 void samples_drain(struct run *run);
 void samples_close(struct run *run);
 

@@ -43,12 +43,12 @@ struct series *series_new(int id, const struct series_spec *spec, int64_t thresh
 	series->id = id;
 	series->spec = *spec;
 	series->spec.k = spec->k ? spec->k : SERIES_K;
-	series->highest_ns = series->told_ns = INT64_MIN;
+	series->highest_ns = series->recorded_max_ns = INT64_MIN;
 	series->highest_cpu = series->trace_fd = -1;
 	series->watch_ns = spec->silent ? INT64_MAX : INT64_MIN;
 	series->one_sided = spec->two_sided ? 0 : UINT64_MAX;
 	series->limit_ns = UINT64_MAX;
-	series->threshold_ns = series->asked_ns = threshold_ns ? threshold_ns : INT64_MAX;
+	series->threshold_ns = series->next_threshold_ns = threshold_ns ? threshold_ns : INT64_MAX;
 	for (int i = 0; i < 2; i++) {
 		series->epochs[i].buckets = map_buckets();
 		if (!series->epochs[i].buckets)
@@ -80,7 +80,7 @@ static void touch(void *memory, size_t size)
 		bytes[at] = bytes[at];
 }
 
-bool series_touch(struct series *series)
+bool series_prefault(struct series *series)
 {
 	const int32_t latest = (int32_t)FE_HIST_BUCKETS(LATE_BITS, series->spec.k);
 	const int32_t earliest = series->spec.two_sided ? (int32_t)FE_HIST_BUCKETS(EARLY_BITS, series->spec.k) : 0;
@@ -128,10 +128,10 @@ void series_free(struct series *series)
 /* The reporter takes it with the epoch; of several only the last is a maximum still. */
 static void keep_crowded(struct series *series, struct epoch *epoch, struct event event)
 {
-	struct event dropped = event.maximum ? epoch->crowded : event;
+	struct event dropped = event.maximum ? epoch->dropped_max : event;
 
 	if (event.maximum)
-		epoch->crowded = event;
+		epoch->dropped_max = event;
 	atomic_fetch_add_explicit(&series->events_dropped, (uint32_t)dropped.maximum + dropped.over_threshold,
 				  memory_order_relaxed);
 }
@@ -198,12 +198,12 @@ static struct epoch *charged_epoch(const struct series *series, const struct epo
 /* Charges follow on the last value, or on a gap or the begin of a recording, where the writer remembers no value. */
 static void part(struct series *series)
 {
-	if (series->apart)
+	if (series->after_charges)
 		return;
 	series->charged->before = series->before;
 	if (!series->run_length)
 		series->charged->run_length = 0;
-	series->apart = true;
+	series->after_charges = true;
 }
 
 static void add_rise(struct epoch *epoch, uint32_t before, uint32_t bucket, int64_t times)
@@ -215,13 +215,13 @@ static void add_rise(struct epoch *epoch, uint32_t before, uint32_t bucket, int6
 }
 
 /* A rise from the last charge takes the place of that from the last value. */
-void series_store_apart(struct series *series, struct epoch *epoch, int64_t value)
+void series_store_after_charges(struct series *series, struct epoch *epoch, int64_t value)
 {
 	struct epoch *charged = charged_epoch(series, epoch);
 	uint64_t lost = epoch->lost;
 	uint32_t before;
 
-	series_come_to(series, epoch);
+	series_sync_recording(series, epoch);
 	part(series);
 	before = series->before;
 	series_store(series, epoch, value);
@@ -229,7 +229,7 @@ void series_store_apart(struct series *series, struct epoch *epoch, int64_t valu
 		return;
 	add_rise(charged, before, series->before, -1);
 	add_rise(charged, series->charged->before, series->before, 1);
-	series->apart = false;
+	series->after_charges = false;
 }
 
 static void exceed(struct series *series, struct epoch *epoch, uint64_t count)
@@ -248,7 +248,7 @@ static void exceed(struct series *series, struct epoch *epoch, uint64_t count)
 void series_exceed(struct series *series, struct epoch *epoch, uint64_t count)
 {
 	/* Where no charge came since, the last value ended the run of both: charges are shorter than the delay of their act. */
-	if (series->charged && !series->apart && !series->run_length)
+	if (series->charged && !series->after_charges && !series->run_length)
 		series->charged->run_length = 0;
 	if (series->charged)
 		exceed(series->charged, charged_epoch(series, epoch), count);
@@ -260,10 +260,10 @@ void series_gap(struct series *series, struct epoch *epoch)
 	epoch->gaps++;
 	series->before = 0;
 	series->run_length = 0;
-	series->apart = false;
+	series->after_charges = false;
 }
 
-void series_come_to(struct series *series, struct epoch *epoch)
+void series_sync_recording(struct series *series, struct epoch *epoch)
 {
 	if (epoch->sum_most)
 		return;
@@ -272,16 +272,16 @@ void series_come_to(struct series *series, struct epoch *epoch)
 		return;
 	series->recording = epoch->recording;
 	series->magnitudes = series->run_length = series->before = 0;
-	series->apart = false;
+	series->after_charges = false;
 	series->highest_ns = INT64_MIN;
-	series->threshold_ns = series->asked_ns;
+	series->threshold_ns = series->next_threshold_ns;
 	series->watch_ns = series->spec.silent ? INT64_MAX : INT64_MIN;
 }
 
 void series_no_room(struct series *series, struct epoch *epoch, int64_t value)
 {
 	if (!epoch->sum_most) {
-		series_come_to(series, epoch);
+		series_sync_recording(series, epoch);
 		series_store(series, epoch, value);
 		return;
 	}
@@ -336,7 +336,7 @@ void series_add_charges(struct series *series, const struct fe_charges *charges)
 	struct epoch *entered = series_enter(values), *epoch = &series->epochs[entered - values->epochs];
 	struct fe_charges left = *charges;
 
-	series_come_to(values, entered);
+	series_sync_recording(values, entered);
 	if (values->charged)
 		part(values);
 	if (!fe_charges_fit(&left, SERIES_SUM_MOST - values->magnitudes)) {

@@ -22,20 +22,20 @@
 /* The magnitudes of all values of a run together: so neither the sum, nor its part in an interval, nor the sum of
  * squares ever overflows.  A century of latency, or one step of a wall clock that began in 1970. */
 #define SERIES_SUM_MOST ((uint64_t)1 << 62)
-/* The coarse scale of rises: how often the values rose is kept as well, for a histogram forgets their order. */
+/* Scale of the rise counts.  A histogram does not hold the order of its values; the rise counts hold a part of it. */
 #define SERIES_RISE_K 3
 #define SERIES_EDGES (FE_HIST_BUCKETS(63, SERIES_RISE_K) + 1) /* from 1 on */
 #define EVENTS 64
 #define MAX_LABELS 4
 
-/* What a limit has to do with it: judged by it, only shown beside it, or moving bytes and shown as a speed. */
+/* Use of the values: judged by a limit, displayed only, or converted to a throughput. */
 enum series_role { SERIES_VERDICT, SERIES_DIAGNOSTIC, SERIES_THROUGHPUT };
 
 struct series_label {
 	const char *name, *value;
 };
 
-/* What a probe says of a series.  Texts must outlive the run. */
+/* Description of a series by its probe.  Texts must outlive the run. */
 struct series_spec {
 	const char *name;
 	const char *from, *to;   /* the two events each value lies between */
@@ -47,21 +47,21 @@ struct series_spec {
 	int64_t bytes;           /* moved per sample, where throughput is meant, else 0 */
 	const char *refused;     /* why the kernel refused this parameter; the series stays empty */
 	enum series_role role;
-	bool two_sided;          /* off in either direction counts: a limit bounds the magnitude */
-	bool corrected;          /* missed activations are charged with their delay, and are values too */
+	bool two_sided;          /* early and late values both count: a limit bounds the magnitude */
+	bool corrected;          /* each missed activation adds a value, its delay */
 	bool relative;           /* each due time counts from the last act */
-	bool silent;             /* new maxima are no events: another series has them already */
+	bool silent;             /* records no maximum events: another series has them already */
 	struct series_label labels[MAX_LABELS];
 };
 
-/* A new maximum or a value over the threshold, on its way to the reporter. */
+/* A new maximum or a value over the threshold, to be recorded by the reporter. */
 struct event {
 	int64_t mono_ns, value;
 	bool maximum, over_threshold;
 	const char *culprit; /* JSON; NULL: not known */
 };
 
-/* Values above a limit given beforehand, and runs of such values one after the other. */
+/* Values above the limit, and runs of consecutive such values. */
 struct exceedances {
 	uint64_t exceeded, runs, longest;
 	uint64_t sum_sq_lo, sum_sq_hi; /* of the lengths of the runs */
@@ -72,14 +72,14 @@ struct epoch {
 	struct fe_stats stats;
 	uint64_t lost, missed;
 	uint64_t gaps; /* places where lost values leave the order unknown */
-	uint64_t sum_most; /* of the magnitudes; 0 until the writer comes to this epoch */
+	uint64_t sum_most; /* upper bound of the magnitudes; 0 until the writer first uses this epoch */
 	uint32_t recording; /* which one it belongs to */
-	uint32_t events;   /* how many the writer put into the ring meanwhile */
+	uint32_t events;   /* that the writer added to the ring during this epoch */
 	/* Where a value's coarse bucket is above that of the value before it, one more run begins in each bucket
 	 * between: +1 at the first of them, -1 behind the last.  Sums over the edges from 1 on are numbers of runs. */
 	int64_t rises[SERIES_EDGES + 1];
 	struct exceedances over;
-	struct event crowded; /* the latest maximum the ring had no room for; none where maximum is false */
+	struct event dropped_max; /* the latest maximum for which the ring had no room; none if .maximum is false */
 };
 
 struct series {
@@ -90,18 +90,18 @@ struct series {
 	uint64_t magnitudes; /* of all values so far, added */
 	uint32_t before;     /* coarse bucket of the last value; outlasts epochs, as does: */
 	uint64_t run_length; /* of values above the limit, up to the last one */
-	bool apart;          /* charges followed its last value, or were lost there */
+	bool after_charges; /* charges were added or lost since the last value */
 	uint32_t recording;  /* that the last value belongs to */
 	uint64_t one_sided;  /* all bits where a value below 0 exceeds nothing, none where its magnitude counts */
-	uint64_t limit_ns;   /* given beforehand; UINT64_MAX: none */
+	uint64_t limit_ns;   /* --limit; UINT64_MAX: none */
 	struct epoch epochs[2];
 	struct series *charged; /* holds the charges that belong to the values here; NULL: none; see series_share() */
 	struct series *values;  /* holds the values that belong to the charges here; NULL: here */
 	int64_t highest_ns;
 	int64_t threshold_ns; /* that values exceed now; INT64_MAX: none */
-	int64_t asked_ns;     /* the same, from the next recording on */
-	_Atomic bool *stop_at_threshold; /* set when a value exceeds it; NULL: only told */
-	int trace_fd; /* the switch of a trace of the kernel, turned off just before that; -1: none */
+	int64_t next_threshold_ns;     /* the same, from the next recording on */
+	_Atomic bool *stop_at_threshold; /* set when a value exceeds it; NULL: the value is only recorded */
+	int trace_fd; /* switch of a kernel trace, written just before that; -1: none */
 	_Atomic uint32_t events_written, events_read;
 	_Atomic uint32_t events_dropped; /* a maximum over the threshold counts twice */
 	struct event events[EVENTS];
@@ -116,23 +116,24 @@ struct series {
 	uint64_t total_lost, total_missed, total_gaps;
 	int64_t total_rises[SERIES_EDGES + 1];
 	struct exceedances total_over;
-	struct event crowded; /* from the epoch read last */
-	struct event untold;  /* the latest maximum that found the recording's events used up; its culprit is this one's own */
-	int64_t told_ns;       /* the greatest maximum recorded */
+	struct event dropped_max; /* from the epoch read last */
+	struct event deferred_max;  /* the latest maximum beyond the recording's limit of events; owns its culprit */
+	int64_t recorded_max_ns;       /* the greatest maximum recorded */
 	int highest_cpu;       /* where it was measured, of an act that belongs to no single CPU; -1: not known */
 	size_t text_begin, text_end; /* where the line of the interval has its buckets */
 };
 
 struct series *series_new(int id, const struct series_spec *spec, int64_t threshold_ns);
 /*
- * Locks and pre-faults what an ordinary sample touches; an errno.  Buckets beyond (later than 8 s, earlier than 16 us or,
- * of a two-sided series, 16 ms) come into being when the first such sample does: a page fault is nothing beside it.
+ * Locks and pre-faults the memory that an ordinary sample touches; returns an errno.  Buckets beyond (later than 8 s,
+ * earlier than 16 us or, of a two-sided series, 16 ms) are allocated by the first such sample: its page fault is
+ * negligible compared with the sample.
  */
 int series_lock(struct series *series);
-/* The same samples' buckets and totals take their memory now and not when they come; false where there is none.  For who
- * measures for months: what that takes at its end is what it takes at its begin. */
-bool series_touch(struct series *series);
-/* Made when the first sample is settled, where they were not touched before; false where there is no memory. */
+/* Pre-faults the buckets and totals of these samples, so that a measurement of months uses the same memory at its end as
+ * at its begin; false if there is no memory. */
+bool series_prefault(struct series *series);
+/* Allocates the totals; done with the first sample unless pre-faulted before.  False if there is no memory. */
 bool series_map_totals(struct series *series);
 void series_free(struct series *series);
 /*
@@ -146,7 +147,7 @@ void series_warm_up(struct series *series);
 /* Zeroed, for the length of the run, taking memory only where it is touched; NULL. */
 void *series_memory(size_t size);
 
-/* The writer has something to tell, within an add; the ring is bounded, but the latest maximum always has a place. */
+/* By the writer, within an add: adds an event to the ring.  The ring is bounded, but the latest maximum is always stored. */
 void series_event(struct series *series, struct epoch *epoch, int64_t value);
 
 static inline int32_t series_bucket(int64_t value)
@@ -178,22 +179,22 @@ static inline void series_leave(struct series *series)
 	atomic_store_explicit(&series->busy, busy + 1, memory_order_release);
 }
 
-/* How far a value is off, for rises and limits. */
+/* Size of a value as compared by rises and limits. */
 static inline uint64_t series_size(const struct series *series, int64_t value)
 {
 	return fe_magnitude(value) & ~((uint64_t)(value >> 63) & series->one_sided);
 }
 
 /* As series_store(), for the first value behind charges. */
-void series_store_apart(struct series *series, struct epoch *epoch, int64_t value);
-/* Values above the limit, one after the other. */
+void series_store_after_charges(struct series *series, struct epoch *epoch, int64_t value);
+/* Counts consecutive values above the limit. */
 void series_exceed(struct series *series, struct epoch *epoch, uint64_t count);
-/* A value was lost: what follows begins anew. */
+/* A value was lost: rises and runs restart behind it. */
 void series_gap(struct series *series, struct epoch *epoch);
-/* By the writer, before it adds to an epoch otherwise than by series_store(): where another recording has begun, nothing
- * that it remembers is of it.  The reporter prepared the epoch while nobody wrote to it. */
-void series_come_to(struct series *series, struct epoch *epoch);
-/* There is no room for this value: it is lost, or the first that comes to this epoch. */
+/* By the writer, before it adds to an epoch otherwise than by series_store(): discards the state of an earlier recording if
+ * the epoch belongs to another one.  The reporter prepared the epoch while it had no writer. */
+void series_sync_recording(struct series *series, struct epoch *epoch);
+/* The fast path of series_store() refused this value: it is the first of this epoch, or it is lost. */
 void series_no_room(struct series *series, struct epoch *epoch, int64_t value);
 
 static inline void series_follow(struct series *series, struct epoch *epoch, uint64_t size)
@@ -239,8 +240,8 @@ static inline void series_add(struct series *series, int64_t value)
 {
 	struct epoch *epoch = series_enter(series);
 
-	if (__builtin_expect(series->apart, 0))
-		series_store_apart(series, epoch, value);
+	if (__builtin_expect(series->after_charges, 0))
+		series_store_after_charges(series, epoch, value);
 	else
 		series_store(series, epoch, value);
 	if (__builtin_expect(value > series->watch_ns, 0))
@@ -254,8 +255,8 @@ void series_add_missed(struct series *series, uint64_t count);
 
 struct fe_charges;
 
-/* What an act is charged with besides its own delay, which is longer than any of it: of a one-sided series, and no
- * event.  The cost grows with the buckets that it fills, not with the charges. */
+/* Adds the delays of the periods that an act missed, all shorter than its own delay: for one-sided series, without
+ * events.  The cost grows with the buckets that it fills, not with the charges. */
 void series_add_charges(struct series *series, const struct fe_charges *charges);
 
 /*
@@ -270,13 +271,13 @@ void series_complete(struct series *series, const struct epoch *epoch);
 /* Whether an epoch of that series, once completed, has nothing but these values. */
 bool series_repeats(const struct series *series, const struct epoch *epoch);
 /* Add what was read to the totals and empty it for its next turn. */
-void series_settle(struct series *series, struct epoch *epoch);
+void series_accumulate(struct series *series, struct epoch *epoch);
 /*
  * Another recording begins with the next flip: what the writer remembers of the values before it (their order, the
  * greatest, their sum) ends there.  The totals are the reporter's to begin anew, when the recording before has ended.
  */
 void series_begin_with_flip(struct series *series);
-void series_begin_totals(struct series *series);
+void series_reset_totals(struct series *series);
 /* How many values of the recording lie in a bucket. */
 uint64_t series_stored(const struct series *series, int32_t index);
 /* The first bucket from index on that holds something, or beyond the last. */

@@ -91,7 +91,7 @@ void series_complete(struct series *series, const struct epoch *epoch)
 }
 
 /* Charges are in the totals since their epoch was completed. */
-static void settle_buckets(struct series *series, struct epoch *epoch)
+static void accumulate_buckets(struct series *series, struct epoch *epoch)
 {
 	uint64_t *totals = totals_of(series);
 
@@ -102,7 +102,7 @@ static void settle_buckets(struct series *series, struct epoch *epoch)
 	}
 }
 
-static void settle_order(struct series *series, struct epoch *epoch)
+static void accumulate_order(struct series *series, struct epoch *epoch)
 {
 	struct exceedances *total = &series->total_over, *over = &epoch->over;
 
@@ -119,19 +119,19 @@ static void settle_order(struct series *series, struct epoch *epoch)
 	*over = (struct exceedances){0};
 }
 
-void series_settle(struct series *series, struct epoch *epoch)
+void series_accumulate(struct series *series, struct epoch *epoch)
 {
 	if (epoch->stats.count && !series_repeats(series, epoch))
-		settle_buckets(series, epoch);
+		accumulate_buckets(series, epoch);
 	fe_stats_merge(&series->total, &epoch->stats);
 	series->total_lost += epoch->lost;
 	series->total_missed += epoch->missed;
 	epoch->stats = (struct fe_stats){0};
 	epoch->lost = epoch->missed = 0;
 	epoch->events = 0;
-	settle_order(series, epoch);
-	series->crowded = epoch->crowded;
-	epoch->crowded = (struct event){0};
+	accumulate_order(series, epoch);
+	series->dropped_max = epoch->dropped_max;
+	epoch->dropped_max = (struct event){0};
 }
 
 static void clear_totals(struct series *series)
@@ -142,16 +142,16 @@ static void clear_totals(struct series *series)
 		memset(&series->totals[first], 0, (size_t)(last - first + 1) * sizeof(*series->totals));
 }
 
-void series_begin_totals(struct series *series)
+void series_reset_totals(struct series *series)
 {
 	clear_totals(series);
 	series->total = (struct fe_stats){0};
 	series->total_lost = series->total_missed = series->total_gaps = 0;
 	memset(series->total_rises, 0, sizeof(series->total_rises));
 	series->total_over = (struct exceedances){0};
-	free((char *)series->untold.culprit);
-	series->untold = (struct event){0};
-	series->told_ns = INT64_MIN;
+	free((char *)series->deferred_max.culprit);
+	series->deferred_max = (struct event){0};
+	series->recorded_max_ns = INT64_MIN;
 	series->highest_cpu = -1;
 }
 

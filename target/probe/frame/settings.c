@@ -244,17 +244,17 @@ static void count_moves(struct run *run, const struct worker *worker)
 }
 
 /* A real-time core that had to hand a thread to Linux in the middle of its acts measured Linux then. */
-static void count_strays(struct run *run, const struct worker *worker)
+static void check_mode_switches(struct run *run, const struct worker *worker)
 {
-	int64_t strays = worker->strays - worker->strays_before;
+	int64_t mode_switches = worker->mode_switches - worker->mode_switches_before;
 
-	if (worker->spec.ordinary || run->settings->policy == POLICY_OTHER || worker->strays < 0)
+	if (worker->spec.ordinary || run->settings->policy == POLICY_OTHER || worker->mode_switches < 0)
 		return;
-	setting_int(setting_add(&run->settings_after, "mode_switches", worker)->in_effect, strays);
-	if (strays)
+	setting_int(setting_add(&run->settings_after, "mode_switches", worker)->in_effect, mode_switches);
+	if (mode_switches)
 		run_fail(run, "thread %s of CPU %d left the real-time core %" PRId64 " times during the run (a signal, a page "
 			 "fault or a call of Linux): those acts measured Linux", worker->spec.name,
-			 worker->spec.cpu, strays);
+			 worker->spec.cpu, mode_switches);
 }
 
 void settings_compare(struct run *run)
@@ -268,11 +268,11 @@ void settings_compare(struct run *run)
 	for_each_worker(worker, run)
 		if (atomic_load(&worker->done)) {
 			count_moves(run, worker);
-			count_strays(run, worker);
+			check_mode_switches(run, worker);
 		}
 }
 
-void settings_begin_anew(struct run *run)
+void settings_restart(struct run *run)
 {
 	struct setting *before = run->settings_before.list;
 	const struct setting *after = run->settings_after.list;

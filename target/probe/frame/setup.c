@@ -138,7 +138,7 @@ struct series *run_add_series(struct run *run, const struct series_spec *spec)
 	if (!entry)
 		abort();
 	entry->series = series_new(run->series_count++, spec, run->settings->threshold_ns);
-	if (!entry->series || (run->settings->ring && !series_touch(entry->series)))
+	if (!entry->series || (run->settings->ring && !series_prefault(entry->series)))
 		bad_input("no memory for a histogram; free some or measure fewer CPUs");
 	if (run->settings->lock_memory && !run->lock_error)
 		run->lock_error = series_lock(entry->series);
@@ -155,7 +155,7 @@ struct series *run_add_series(struct run *run, const struct series_spec *spec)
 	return entry->series;
 }
 
-void run_keep_samples(struct run *run, const char *path)
+void run_record_samples(struct run *run, const char *path)
 {
 	run->samples_path = path;
 }

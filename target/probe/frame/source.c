@@ -8,7 +8,7 @@ bool source_fill(struct series *series, const struct counted *from)
 	struct epoch *epoch = &series->epochs[atomic_load(&series->current)];
 	uint64_t magnitudes;
 
-	series_come_to(series, epoch);
+	series_sync_recording(series, epoch);
 	magnitudes = series->magnitudes + fe_magnitude(from->stats.sum);
 	if (magnitudes > SERIES_SUM_MOST)
 		return false;

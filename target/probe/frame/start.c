@@ -40,7 +40,7 @@ int64_t run_first_due_ns(const struct run *run, int64_t offset_ns, int64_t perio
 }
 
 /* Whoever is let go first lays the start, for all: until then nobody knows how long that takes. */
-void run_lay_start(struct run *run)
+void run_set_start(struct run *run)
 {
 	int64_t none = 0, start_ns = mono_ns() + LEAD_NS;
 
@@ -53,7 +53,7 @@ void run_begin_at_start(struct run *run)
 {
 	int64_t ahead_ns;
 
-	run_lay_start(run);
+	run_set_start(run);
 	run->begin = instant_now();
 	ahead_ns = run_start_ns(run) - run->begin.mono_ns;
 	run->begin.mono_ns += ahead_ns;

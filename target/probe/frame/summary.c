@@ -134,6 +134,6 @@ void summary_print(struct run *run)
 	fclose(out);
 	output_write(STDOUT_FILENO, text, size, &error);
 	if (error)
-		run_unwritten(run, "the summary cannot be written", error);
+		run_write_failed(run, "the summary cannot be written", error);
 	free(text);
 }

@@ -57,7 +57,7 @@ void turn_begin_file(struct run *run)
 		run->record_fd = ring_begin(ring, run->run_id);
 	} while (run->record_fd < 0 && ring_make_room(ring, errno));
 	run->record_broken = false;
-	run->record_ours = true;
+	run->record_owned = true;
 	run->recorded_bytes = 0;
 	if (run->record_fd < 0)
 		cannot_write(run, errno);
@@ -203,7 +203,7 @@ static void begin_anew(struct run *run)
 	turns->lost_values += stored(run) - turns->kept_values;
 	turns->kept_intervals = turns->kept_values = 0;
 	for_each_series(entry, run)
-		series_begin_totals(entry->series);
+		series_reset_totals(entry->series);
 	if (run->source)
 		run->source->begin_totals(run);
 	run->seq = run->events = run->events_dropped = 0;
@@ -221,7 +221,7 @@ static void turn(struct run *run)
 		return; /* it is over: what follows a last interval is said then */
 	record_end(run);
 	json_free(&run->line); /* the end is the longest line by far, and the longer the more was seen */
-	settings_begin_anew(run);
+	settings_restart(run);
 	if (run->record_fd >= 0)
 		ring_end(&run->turns->ring, run->record_fd);
 	begin_anew(run);
@@ -242,7 +242,7 @@ void turn_interval(struct run *run)
 		keep(run);
 	if (due)
 		turn(run);
-	online_look(run);
+	online_check(run);
 }
 
 int64_t turn_patience_ns(const struct run *run)

@@ -6,7 +6,7 @@
 #include "run.h"
 
 /* How often the watchdog is fed and the table drawn. */
-#define LOOK_NS NS_PER_S
+#define POLL_NS NS_PER_S
 
 static void forget_events(struct series *series, const struct epoch *epoch)
 {
@@ -25,9 +25,9 @@ static void forget(struct run *run, struct series *series)
 		return;
 	}
 	forget_events(series, epoch);
-	series_settle(series, epoch);
-	series_begin_totals(series);
-	series->crowded.maximum = false;
+	series_accumulate(series, epoch);
+	series_reset_totals(series);
+	series->dropped_max.maximum = false;
 }
 
 /* What the writers remember of the values before ends with the flip. */
@@ -54,7 +54,7 @@ void warm_up(struct run *run, timer_t watchdog)
 	int64_t end_ns = run->start_ns + run->settings->warm_up_ns;
 
 	while (run->settings->warm_up_ns && !atomic_load(&run->stop) && !run_all_done(run) && mono_ns() < end_ns) {
-		int64_t look_ns = mono_ns() + LOOK_NS, until_ns = look_ns < end_ns ? look_ns : end_ns;
+		int64_t poll_ns = mono_ns() + POLL_NS, until_ns = poll_ns < end_ns ? poll_ns : end_ns;
 
 		watchdog_feed(watchdog, until_ns - mono_ns());
 		if (live_period_ns(run))

@@ -45,16 +45,16 @@ static void *worker_main(void *argument)
 	worker->tid = thread_id();
 	thread_request(&request, &worker->before);
 	thread_read_back(&worker->before);
-	thread_drop_capabilities(worker->spec.keeps);
+	thread_drop_capabilities(worker->spec.capabilities);
 	if (atomic_fetch_add(&run->workers_ready, 1) + 1 == run->worker_count)
 		pthread_kill(run->reporter, SIGUSR1);
 	pthread_barrier_wait(&run->go);
-	run_lay_start(run);
+	run_set_start(run);
 	run_await_start(run);
-	worker->strays_before = thread_mode_switches();
+	worker->mode_switches_before = thread_mode_switches();
 	/* Also where the run has ended meanwhile: the due times that passed are to be accounted for. */
 	worker->spec.function(worker, worker->spec.argument);
-	worker->strays = thread_mode_switches();
+	worker->mode_switches = thread_mode_switches();
 	worker->ended_ns = mono_ns();
 	thread_read_back(&worker->after);
 	worker->migrations = machine_migrations(worker);

@@ -82,7 +82,7 @@ static bool write_block(const struct worker *self, const unsigned char *block, i
 	while (size > 0) {
 		ssize_t written = write(state.channel.write_fd, block, (size_t)size);
 
-		if (written < 0 && (errno != EINTR || !run_going(self)))
+		if (written < 0 && (errno != EINTR || !run_is_active(self)))
 			return false;
 		if (written > 0) {
 			block += written;
@@ -97,7 +97,7 @@ static bool read_block(const struct worker *self, unsigned char *block, int64_t 
 	while (size > 0) {
 		ssize_t got = read(state.channel.read_fd, block, (size_t)size);
 
-		if (got == 0 || (got < 0 && (errno != EINTR || !run_going(self))))
+		if (got == 0 || (got < 0 && (errno != EINTR || !run_is_active(self))))
 			return false;
 		if (got > 0) {
 			block += got;
@@ -124,7 +124,7 @@ static bool goes_on(const struct worker *self, int64_t before, int64_t after)
 	if (before / PROGRESS_STEP == after / PROGRESS_STEP)
 		return true;
 	watch_progress(&state.watch);
-	return run_going(self);
+	return run_is_active(self);
 }
 
 static bool send_all(struct worker *self, const struct transfer *transfer)
@@ -207,7 +207,7 @@ static void reader(struct worker *self, void *argument)
 	int64_t end_ns;
 
 	(void)argument;
-	while (run_going(self)) {
+	while (run_is_active(self)) {
 		if (sem_wait(&state.begun))
 			continue;
 		atomic_store(&state.armed, state.number);

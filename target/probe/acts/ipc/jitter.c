@@ -26,7 +26,7 @@ static struct {
 	struct wakeups on, off; /* of the one grid */
 	struct shared *shared;
 	struct watch watch;
-} state = {.watch = {.timeout_ns = TIMEOUT_STANDARD_NS, .members = 2, .look = shared_look, .finish = shared_finish}};
+} state = {.watch = {.timeout_ns = TIMEOUT_STANDARD_NS, .members = 2, .check = shared_check, .finish = shared_finish}};
 
 static const struct option_spec jitter_options[] = {
 	{"task", 0, OPTION_CHOICE, &chosen.task, .choices = tasks, .help = "the periodic thread is real-time (default) or ordinary"},
@@ -72,7 +72,7 @@ static void traffic(struct worker *self, void *argument)
 	int64_t off_ns = break_ns(worker_run(self));
 
 	(void)argument;
-	while (run_going(self) && mono_ns() < off_ns && send_for_a_while(self))
+	while (run_is_active(self) && mono_ns() < off_ns && send_for_a_while(self))
 		;
 	watch_leave(&state.watch);
 }

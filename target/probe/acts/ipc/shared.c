@@ -146,7 +146,7 @@ bool shared_send(const struct worker *self, struct shared *to, size_t size, int6
 	return false;
 }
 
-void shared_look(struct run *run)
+void shared_check(struct run *run)
 {
 	int status;
 

@@ -22,7 +22,7 @@ struct shared *shared_new(struct run *run, size_t largest, int reader_cpu, bool 
 bool shared_send(const struct worker *self, struct shared *shared, size_t size, int64_t *begin_ns, int64_t *read_ns);
 
 /* For a watch: fails the run when the process has died or has seen a wrong block. */
-void shared_look(struct run *run);
+void shared_check(struct run *run);
 /* Ends the process and waits for it. */
 void shared_finish(void);
 

@@ -28,7 +28,7 @@ static struct {
 	struct series *series[SIZES];
 	char texts[SIZES][24];
 	struct watch watch;
-} state = {.watch = {.timeout_ns = TIMEOUT_STANDARD_NS, .members = 1, .look = shared_look, .finish = shared_finish}};
+} state = {.watch = {.timeout_ns = TIMEOUT_STANDARD_NS, .members = 1, .check = shared_check, .finish = shared_finish}};
 
 static const struct option_spec shm_options[] = {
 	{"largest", 0, OPTION_INTEGER, &chosen.largest, .low = 10, .high = 10 * MB,

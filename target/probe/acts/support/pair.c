@@ -40,7 +40,7 @@ static bool await_waiter(const struct worker *self, struct pair *pair)
 		return false;
 	}
 	while (!thread_sleeps(pair->waiter_fd)) {
-		if (!run_going(self))
+		if (!run_is_active(self))
 			return false;
 		nap(20 * NS_PER_US);
 	}
@@ -83,7 +83,7 @@ bool pair_record(struct worker *self, struct pair *pair, uint64_t number, int64_
 	int64_t sent_ns = atomic_load_explicit(&pair->sent_ns, memory_order_acquire);
 	uint64_t sent = atomic_load_explicit(&pair->sent, memory_order_relaxed);
 
-	if (!run_going(self))
+	if (!run_is_active(self))
 		return false;
 	if (back_ns == PAIR_WRONG || sent != number) {
 		run_fail(worker_run(self),
@@ -103,7 +103,7 @@ static void waiter(struct worker *self, void *argument)
 
 	pair->waiter = pthread_self();
 	pair->waiter_tid = thread_id();
-	while (run_going(self) && !atomic_load(&pair->open))
+	while (run_is_active(self) && !atomic_load(&pair->open))
 		nap(NS_PER_MS);
 	state.act->wait_on(self, pair);
 	watch_leave(&pair_choice.watch);

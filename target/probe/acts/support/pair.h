@@ -89,7 +89,7 @@ bool pair_record(struct worker *self, struct pair *pair, uint64_t number, int64_
 	{                                                                                                          \
 		uint64_t number = 1;                                                                               \
 														   \
-		while (run_going(self)) {                                                                          \
+		while (run_is_active(self)) {                                                                          \
 			int64_t back_ns;                                                                           \
 														   \
 			atomic_store_explicit(&pair->armed, number, memory_order_release);                         \

@@ -55,7 +55,7 @@ static inline bool await_count(const struct worker *self, _Atomic uint64_t *coun
 	int64_t give_up_ns = spin_ns ? mono_ns() + spin_ns : 0;
 
 	while (atomic_load_explicit(counter, memory_order_acquire) < n) {
-		if (!run_going(self))
+		if (!run_is_active(self))
 			return false;
 		if (give_up_ns && mono_ns() < give_up_ns)
 			cpu_relax();

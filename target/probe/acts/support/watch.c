@@ -4,7 +4,7 @@
 #include "units.h"
 #include "patience.h"
 
-#define LOOK_NS (50 * NS_PER_MS)
+#define CHECK_NS (50 * NS_PER_MS)
 #define RELEASE_NS NS_PER_MS
 #define RELEASE_FOR_NS NS_PER_S
 /* A member that is still there so long after the end is dead. */
@@ -16,7 +16,7 @@ static void look_until_end(struct worker *self, struct watch *watch)
 	uint64_t seen = 0;
 	int64_t seen_ns = mono_ns();
 
-	while (run_going(self)) {
+	while (run_is_active(self)) {
 		uint64_t progress = atomic_load_explicit(&watch->progress, memory_order_relaxed);
 		int64_t now_ns = mono_ns();
 		char text[32];
@@ -29,9 +29,9 @@ static void look_until_end(struct worker *self, struct watch *watch)
 				 "deadlocked or starved", format_least(text, sizeof(text), watch->timeout_ns),
 				 (unsigned long long)progress);
 		}
-		if (watch->look)
-			watch->look(worker_run(self));
-		nap(LOOK_NS);
+		if (watch->check)
+			watch->check(worker_run(self));
+		nap(CHECK_NS);
 	}
 }
 

@@ -14,7 +14,7 @@ struct watch {
 	int64_t timeout_ns;
 	int64_t period_ns;             /* of periodic acts, added to the time-out; else 0 */
 	bool urgent;                   /* real-time, for members that may use all CPUs; their priority is one lower */
-	void (*look)(struct run *run); /* a further check, called periodically; may be NULL */
+	void (*check)(struct run *run); /* a further check, called periodically; may be NULL */
 	/* Releases the other members from calls that no signal interrupts, after one has left.  Called repeatedly until all
 	 * have left; may be NULL. */
 	void (*release)(void);

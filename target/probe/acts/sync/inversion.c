@@ -81,13 +81,13 @@ static void low(struct worker *self, void *argument)
 static void medium(struct worker *self, void *argument)
 {
 	(void)argument;
-	while (run_going(self)) {
+	while (run_is_active(self)) {
 		int64_t end_ns;
 
 		if (!sync_take(&state.medium_may))
 			continue;
 		end_ns = mono_ns() + chosen.medium_ns;
-		while (mono_ns() < end_ns && run_going(self))
+		while (mono_ns() < end_ns && run_is_active(self))
 			cpu_relax();
 		atomic_store(&state.computed, atomic_load(&state.act));
 	}
@@ -117,7 +117,7 @@ static bool recover(struct worker *self)
 	locked_ns = mono_ns();
 	medium_was_first = atomic_load(&state.computed) == act;
 	sync_unlock(&variant->mutex);
-	if (!run_going(self) || !as_expected(self, variant, medium_was_first))
+	if (!run_is_active(self) || !as_expected(self, variant, medium_was_first))
 		return false;
 	series_add(variant->series, locked_ns - asked_ns);
 	watch_progress(&state.watch);
@@ -130,7 +130,7 @@ static void high(struct worker *self, void *argument)
 	bool going = true;
 
 	(void)argument;
-	while (going && run_going(self))
+	while (going && run_is_active(self))
 		if (sync_take(&state.high_may))
 			going = recover(self);
 	watch_leave(&state.watch);

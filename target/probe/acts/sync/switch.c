@@ -49,7 +49,7 @@ static int64_t yield_for(const struct worker *self, int thread)
 		sync_yield();
 		now_ns = mono_ns();
 		baton = atomic_load_explicit(&state.baton, memory_order_acquire);
-	} while (baton != thread && baton != NOBODY && run_going(self));
+	} while (baton != thread && baton != NOBODY && run_is_active(self));
 	return now_ns;
 }
 
@@ -100,10 +100,10 @@ static void first(struct worker *self, void *argument)
 static void second(struct worker *self, void *argument)
 {
 	(void)argument;
-	while (run_going(self)) {
+	while (run_is_active(self)) {
 		if (!sync_take(&state.begun))
 			continue;
-		while (run_going(self) && !has_baton(NOBODY)) {
+		while (run_is_active(self) && !has_baton(NOBODY)) {
 			yield_for(self, SECOND);
 			if (has_baton(SECOND))
 				pass_to(FIRST);

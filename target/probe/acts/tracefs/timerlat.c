@@ -90,12 +90,12 @@ static void reader(struct worker *self, void *unused)
 	struct pollfd readable = {.fd = timerlat.fd, .events = POLLIN};
 
 	(void)unused;
-	while (read_some() && run_going(self)) /* from before the run */
+	while (read_some() && run_is_active(self)) /* from before the run */
 		timerlat.used = 0;
 	timerlat.used = 0;
 	while (run_continues(self)) {
 		poll(&readable, 1, LOOK_MS);
-		while (read_some() && run_going(self))
+		while (read_some() && run_is_active(self))
 			take_text(worker_run(self));
 	}
 }

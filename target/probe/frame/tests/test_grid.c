@@ -29,7 +29,7 @@ int64_t run_first_due_ns(const struct run *run, int64_t offset_ns, int64_t perio
 
 static bool going, ended_early;
 
-bool run_going(const struct worker *self)
+bool run_is_active(const struct worker *self)
 {
 	(void)self;
 	return going;
@@ -37,7 +37,7 @@ bool run_going(const struct worker *self)
 
 bool run_continues(struct worker *self)
 {
-	return run_going(self);
+	return run_is_active(self);
 }
 
 bool run_ended_early(const struct worker *self)
@@ -53,7 +53,7 @@ static void read_series(struct series *const *series, int count)
 		series_flip(series[i]);
 	for (int i = 0; i < count; i++) {
 		series_complete(series[i], series_flipped(series[i]));
-		series_settle(series[i], series_flipped(series[i]));
+		series_accumulate(series[i], series_flipped(series[i]));
 	}
 }
 
@@ -80,10 +80,10 @@ static void late_by_periods(void)
 	grid_account_missed(&grid, &wakeups, 1607 + 350, 2); /* as its kernel says: the period that has begun is not over */
 	check(grid.due_ns == 1907);
 	read_all();
-	check(wakeups.each->total.count == 3 && wakeups.each->total_missed == 5);
+	check(wakeups.uncorrected->total.count == 3 && wakeups.uncorrected->total_missed == 5);
 	check(wakeups.corrected->total.count == 8 && wakeups.corrected->total_missed == 5);
 	check(wakeups.corrected->total.sum == 3 + (350 + 250 + 150 + 50) + (350 + 250 + 150));
-	check(wakeups.corrected->spec.silent && !wakeups.each->spec.silent);
+	check(wakeups.corrected->spec.silent && !wakeups.uncorrected->spec.silent);
 }
 
 /* A thread that sees the end of the run late acts once more, for all that was due until then. */
@@ -101,8 +101,8 @@ static void ended_while_late(void)
 	for (; grid_continues(NULL, &grid) && acts < 5; acts++)
 		grid_account(&grid, &wakeups, mono_ns());
 	read_all();
-	check(acts == 1 && wakeups.each->total.count == 1 && wakeups.each->total_missed >= 100);
-	check(wakeups.corrected->total.count == wakeups.each->total_missed + 1 && grid.due_ns > grid.end_ns);
+	check(acts == 1 && wakeups.uncorrected->total.count == 1 && wakeups.uncorrected->total_missed >= 100);
+	check(wakeups.corrected->total.count == wakeups.uncorrected->total_missed + 1 && grid.due_ns > grid.end_ns);
 	ended_early = false;
 }
 
@@ -199,7 +199,7 @@ static void read_interval(struct series *const *shared, struct series *const *ap
 	for (int n = 0; n < 2; n++) {
 		series_complete(shared[n], series_flipped(shared[n]));
 		possible(shared[n]);
-		series_settle(shared[n], series_flipped(shared[n]));
+		series_accumulate(shared[n], series_flipped(shared[n]));
 		read_one(apart[n]);
 		if (apart[n]->total.count)
 			check(same_totals(shared[n], apart[n]));
@@ -278,7 +278,7 @@ static void nothing_charged(void)
 	check(charged->stats.count == 101 && series_repeats(shared[1], charged) && !series_repeats(shared[0], charged));
 	check(epoch_next_filled(charged, series_bucket(-3), series_bucket(300)) > series_bucket(300));
 	for (int n = 0; n < 2; n++)
-		series_settle(shared[n], series_flipped(shared[n]));
+		series_accumulate(shared[n], series_flipped(shared[n]));
 	check(!shared[1]->totals && series_stored(shared[1], 297) == 1 && series_stored(shared[1], 298) == 0);
 	check(!series_repeats(shared[1], series_flipped(shared[1])));
 	for (int n = 0; n < 2; n++)
@@ -318,11 +318,11 @@ static void the_longest(void)
 	check(corrected->total_lost == (uint64_t)later_ns / 5000);
 	grid_account(&grid, &wakeups, since_1970_ns);
 	read_all();
-	check(corrected->total_lost == corrected->total_missed - periods && wakeups.each->total_lost == 0);
-	check(corrected->total.count == periods + 3 && corrected->total_gaps == 2 && wakeups.each->total_gaps == 0);
+	check(corrected->total_lost == corrected->total_missed - periods && wakeups.uncorrected->total_lost == 0);
+	check(corrected->total.count == periods + 3 && corrected->total_gaps == 2 && wakeups.uncorrected->total_gaps == 0);
 	grid_account(&grid, &wakeups, grid.due_ns + 3);
 	read_all();
-	check(corrected->total.count == periods + 4 && wakeups.each->total.count == 4);
+	check(corrected->total.count == periods + 4 && wakeups.uncorrected->total.count == 4);
 }
 
 int main(void)

@@ -74,7 +74,7 @@ static void read_part(struct series *series)
 		check(sum >= 0 && (uint64_t)sum <= epoch->stats.count);
 	}
 	check(sum == 0);
-	series_settle(series, epoch);
+	series_accumulate(series, epoch);
 }
 
 static void flipped_at_random(bool two_sided)

@@ -56,7 +56,7 @@ static void read_once(void)
 
 	check(epoch);
 	check(bucket_sum(epoch) == epoch->stats.count);
-	series_settle(series, epoch);
+	series_accumulate(series, epoch);
 	check(bucket_sum(epoch) == 0);
 }
 
@@ -109,7 +109,7 @@ static void check_recording(const struct epoch *epoch)
 	for (uint32_t left = epoch->events; left; left--)
 		if (series_next_event(series, &event) && event.maximum)
 			told = event.value;
-	told = epoch->crowded.maximum ? epoch->crowded.value : told;
+	told = epoch->dropped_max.maximum ? epoch->dropped_max.value : told;
 	check(!epoch->stats.count || told == epoch->stats.max);
 	check(!epoch->over.exceeded || (epoch->over.runs && epoch->over.longest <= epoch->over.exceeded));
 }
@@ -132,9 +132,9 @@ static void recordings(void)
 		series_begin_with_flip(series);
 		epoch = flipped();
 		check_recording(epoch);
-		series_settle(series, epoch);
+		series_accumulate(series, epoch);
 		count += series->total.count;
-		series_begin_totals(series);
+		series_reset_totals(series);
 		check(series->total.count == 0);
 	}
 	pthread_join(writer, NULL);
@@ -153,13 +153,13 @@ static void nothing_before(void)
 	series->limit_ns = 10;
 	series_add(series, 1000);
 	series_begin_with_flip(series);
-	series_settle(series, flipped());
-	series_settle(series, flipped()); /* an interval without a value */
+	series_accumulate(series, flipped());
+	series_accumulate(series, flipped()); /* an interval without a value */
 	check(series_next_event(series, &(struct event){0}));
 	series_add(series, 500);
 	epoch = flipped();
 	check(epoch->events == 1 && epoch->over.runs == 1 && epoch->over.longest == 1 && series->magnitudes == 500);
-	series_settle(series, epoch);
+	series_accumulate(series, epoch);
 	series_add(series, 400);
 	epoch = flipped();
 	check(epoch->events == 0 && epoch->over.runs == 0 && epoch->over.longest == 2);
@@ -200,7 +200,7 @@ static void enormous(void)
 	series = series_new(0, &(struct series_spec){.name = "x", .silent = true}, 0);
 	for (int i = 0; i < 10; i++) {
 		series_add(series, since_1970);
-		series_settle(series, flipped());
+		series_accumulate(series, flipped());
 	}
 	series_add(series, -since_1970);
 	series_add(series, 7);
@@ -208,7 +208,7 @@ static void enormous(void)
 	series_add(series, -INT64_MAX);
 	epoch = flipped();
 	check(epoch->stats.count == 1 && epoch->stats.sum == 7 && epoch->lost == 3);
-	series_settle(series, epoch);
+	series_accumulate(series, epoch);
 	check(series->total.count == 3 && series->total_lost == 11 && series->total.sum == 2 * since_1970 + 7);
 	check(series->total.sum_sq_hi == 347389218086080475u && series->total.sum_sq_lo == 12918770496857702449u);
 	series_free(series);
@@ -237,11 +237,11 @@ static void events(void)
 		series_add(series, 3000 + i);
 	check(series->events_dropped == 2 * 2); /* each was a maximum and over the threshold */
 	series_flip(series);
-	series_settle(series, series_flipped(series));
-	check(series->crowded.maximum && series->crowded.value == 3000 + EVENTS + 2);
+	series_accumulate(series, series_flipped(series));
+	check(series->dropped_max.maximum && series->dropped_max.value == 3000 + EVENTS + 2);
 	series_flip(series);
-	series_settle(series, series_flipped(series));
-	check(!series->crowded.maximum);
+	series_accumulate(series, series_flipped(series));
+	check(!series->dropped_max.maximum);
 	close(series->trace_fd);
 	series_free(series);
 }
@@ -256,7 +256,7 @@ static void quantiles(void)
 	check(values[0] == 0 && values[3] == 0);
 	for (int i = -100; i < 900; i++)
 		series_add(series, i);
-	series_settle(series, flipped());
+	series_accumulate(series, flipped());
 	series_quantiles(series, shares, values, 4);
 	check(values[0] == -100 && values[1] == 399 && values[2] == 889 && values[3] == 899);
 	series_free(series);

@@ -43,10 +43,10 @@ int sleep_wait_absolute(struct sleep *sleep)
 int sleep_begin_timer(struct sleep *sleep)
 {
 	struct itimerspec when = {timespec_of(sleep->grid.period_ns), timespec_of(sleep->grid.due_ns)};
-	int64_t strays = thread_mode_switches();
+	int64_t mode_switches = thread_mode_switches();
 
 	sleep->fd = evl_new_timer(core_clock(sleep->clock));
-	core_thread_exclude_switches(strays);
+	core_thread_exclude_switches(mode_switches);
 	return sleep->fd < 0 ? -sleep->fd : -evl_set_timer(sleep->fd, &when, NULL);
 }
 
@@ -68,8 +68,8 @@ int sleep_wait_timer(struct sleep *sleep)
 
 void sleep_finish_timer(struct sleep *sleep)
 {
-	int64_t strays = thread_mode_switches();
+	int64_t mode_switches = thread_mode_switches();
 
 	close(sleep->fd);
-	core_thread_exclude_switches(strays);
+	core_thread_exclude_switches(mode_switches);
 }

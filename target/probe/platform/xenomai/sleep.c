@@ -45,10 +45,10 @@ int sleep_wait_relative(struct sleep *sleep)
 int sleep_begin_timerfd(struct sleep *sleep)
 {
 	struct itimerspec when = {timespec_of(sleep->grid.period_ns), timespec_of(sleep->grid.due_ns)};
-	int64_t strays = thread_mode_switches();
+	int64_t mode_switches = thread_mode_switches();
 
 	sleep->fd = __RT(timerfd_create(sleep->clock, 0));
-	core_thread_exclude_switches(strays);
+	core_thread_exclude_switches(mode_switches);
 	if (sleep->fd < 0)
 		return errno;
 	return __RT(timerfd_settime(sleep->fd, TFD_TIMER_ABSTIME, &when, NULL)) ? errno : 0;
@@ -69,8 +69,8 @@ int sleep_wait_timerfd(struct sleep *sleep)
 
 void sleep_finish_timerfd(struct sleep *sleep)
 {
-	int64_t strays = thread_mode_switches();
+	int64_t mode_switches = thread_mode_switches();
 
 	__RT(close(sleep->fd));
-	core_thread_exclude_switches(strays);
+	core_thread_exclude_switches(mode_switches);
 }
