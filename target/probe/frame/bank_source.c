@@ -198,7 +198,7 @@ static void __attribute__((noreturn)) no_device(const char *device, int error)
 	bad_input("cannot open %s: %s; run as root, or give the module's device", device, strerror(error));
 }
 
-/* What is wrong with the device is nobody's input. */
+/* A fault of the device is not bad input. */
 static void __attribute__((noreturn)) unusable(const char *device, const char *fault)
 {
 	char text[512];

@@ -13,7 +13,7 @@ struct bank_source {
 	struct source source;
 	const char *device;
 	int fd;
-	bool lost;         /* nothing more can be had from it */
+	bool lost;         /* no longer readable */
 	void *bytes;       /* of the bank read last */
 	struct bank bank;  /* the same, checked */
 	char implementation[16];
@@ -22,7 +22,7 @@ struct bank_source {
 	fe_u64 counted[FE_BANK_COUNTERS]; /* in this run */
 };
 
-/* For setup(): reads a first bank, which says what runs; bad input where the device cannot be read. */
+/* For setup(): reads a first bank, which names the task; bad input if the device cannot be read. */
 struct bank_source *bank_source_open(struct run *run, const char *device);
 
 static inline struct bank_source *bank_source_of(const struct run *run)
@@ -32,8 +32,8 @@ static inline struct bank_source *bank_source_of(const struct run *run)
 
 /* A kernel's SCHED_* in words. */
 const char *bank_policy(int policy);
-/* What was requested of the kernel and is in effect, as settings of the run. */
+/* Requested and effective settings of the kernel's task, as settings of the run. */
 void bank_settings_before(struct run *run);
-void bank_settings_after(struct run *run); /* as the last bank has them; fails the run where they changed */
+void bank_settings_after(struct run *run); /* from the last bank; fails the run if they changed */
 
 #endif

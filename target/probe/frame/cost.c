@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What measuring itself costs on this machine: stated in every head. */
+/* Cost of a clock reading and of recording a sample on this machine; stored in every head. */
 #include "run.h"
 
 #define ROUNDS 8

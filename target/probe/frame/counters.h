@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Counters of what the machine did meanwhile; one that cannot be read, or cannot be trusted, is unknown. */
+/* Counters of system activity; one that is unreadable or untrustworthy is unknown. */
 #ifndef COUNTERS_H
 #define COUNTERS_H
 
@@ -39,8 +39,8 @@ struct counters_seen {
 };
 
 void counter_set(struct counters *counters, enum counter counter, int64_t value);
-/* One that went backwards (a CPU was unplugged, it was set anew) or could not be read once is unknown from then on:
- * its differences say nothing, and may look right when it has grown again. */
+/* A counter that decreased (a CPU was unplugged, or it was reset) or was unreadable once is unknown from then on: its
+ * differences are meaningless, and may look plausible later. */
 void counters_trust(struct counters_seen *seen, struct counters *now);
 struct counters counters_since(const struct counters *now, const struct counters *then);
 

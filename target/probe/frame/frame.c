@@ -9,13 +9,13 @@
 #include "periodic.h"
 #include "run.h"
 #include "source.h"
-#include "turn.h"
+#include "rotation.h"
 
-/* Workers are told to stop this often, this far apart, before they count as stuck.  Counted in tries: when the
- * whole machine stood still, its workers were not stuck. */
+/* Workers receive this many stop signals, this far apart, before they count as stuck.  Counted in tries, not in time: after
+ * a pause of the whole machine its workers are not stuck. */
 #define STOP_TRIES 1000
 #define STOP_RETRY_NS (5 * NS_PER_MS)
-/* How often the reporter looks whether all workers are ready, should their word be lost. */
+/* Period of the reporter's check that all workers are ready, in case their signal is lost. */
 #define READY_POLL_NS (100 * NS_PER_MS)
 
 struct instant instant_now(void)
@@ -25,7 +25,7 @@ struct instant instant_now(void)
 	return (struct instant){now_ns, now_ns + wall_offset_ns()};
 }
 
-/* A thread may be kept from its CPU for as long as others like: a signal ends the waiting for it. */
+/* Other tasks may keep a thread off its CPU without limit: a signal ends the wait. */
 static void start_workers(struct run *run)
 {
 	pthread_barrier_init(&run->go, NULL, (unsigned)run->worker_count + 1);
@@ -50,8 +50,8 @@ static void begin_recording(struct run *run)
 	histogram_open(run);
 	run_announce(run);
 	record_head(run);
-	if (run->turns)
-		turn_head_written(run);
+	if (run->rotation)
+		rotation_head_written(run);
 }
 
 static int64_t earliest(int64_t a, int64_t b)
@@ -73,13 +73,13 @@ static void report_until_end(struct run *run, timer_t watchdog)
 					    earliest(next_interval_ns, next_live_ns));
 		bool reached;
 
-		watchdog_feed(watchdog, until_ns - mono_ns() + turn_patience_ns(run));
+		watchdog_feed(watchdog, until_ns - mono_ns() + rotation_write_limit_ns(run));
 		signals_await(until_ns);
 		reached = mono_ns() >= end_ns;
 		if (reached)
 			run_stop(run, OUTCOME_COMPLETED);
 		if (!reached && mono_ns() >= next_interval_ns) {
-			turn_interval(run);
+			rotation_interval(run);
 			next_interval_ns = fe_due_after(next_interval_ns, mono_ns(), run->settings->report_ns);
 		}
 		if (!reached && mono_ns() >= next_live_ns) {
@@ -97,7 +97,7 @@ static void report_until_end(struct run *run, timer_t watchdog)
 	}
 }
 
-/* An act may go on to its next due time, to end what it has begun. */
+/* A worker may complete its current act, which ends at the next due time. */
 static int64_t stop_tries(const struct run *run)
 {
 	int64_t longest_ns = 0;
@@ -132,31 +132,31 @@ static int exit_status(const struct run *run)
 	return run->outcome == OUTCOME_ABORTED ? STATUS_SIGNAL + run->signal : statuses[run->outcome];
 }
 
-/* One line, on a terminal or pipe that may be as stuck as the others. */
+/* One line, to a terminal or pipe whose reader may have stopped. */
 static void print_reason(const struct run *run)
 {
-	bool also = run->outcome == OUTCOME_ABORTED && *run->trouble;
+	bool also = run->outcome == OUTCOME_ABORTED && *run->write_error;
 	char text[3 * REASON_SIZE];
 	int error, size;
 
 	size = snprintf(text, sizeof(text), PROGRAM ": %s: %s%s%s\n", outcome_names[run->outcome], run->reason,
-			also ? "; " : "", also ? run->trouble : "");
+			also ? "; " : "", also ? run->write_error : "");
 	output_write(STDERR_FILENO, text, (size_t)size, &error);
 }
 
 static int conclude(struct run *run)
 {
 	record_end(run);
-	if (run->turns)
-		turns_close(run);
+	if (run->rotation)
+		rotation_close(run);
 	summary_print(run);
 	if (run->outcome != OUTCOME_COMPLETED)
 		print_reason(run);
-	/* Threads that did not stop must not outlive this either. */
+	/* Also ends threads that did not stop. */
 	quick_exit(exit_status(run));
 }
 
-/* A run that has seen no act shows nothing, however quietly it ended.  What watches others may well have seen none. */
+/* A run without an act contains no data, so it fails.  A probe that watches others may legitimately have seen none. */
 static void require_acts(struct run *run)
 {
 	uint64_t taken = 0;
@@ -182,7 +182,7 @@ static void measure(struct run *run)
 	run_await_start(run);
 	watchdog = watchdog_start();
 	warm_up(run, watchdog);
-	/* What a thread that is still running tells late would be counted. */
+	/* A worker still running would add values to the counted epoch. */
 	if (atomic_load(&run->stop))
 		stop_workers(run);
 	count_from_now(run);

@@ -30,7 +30,7 @@ static uint64_t count_between(const struct series *series, int64_t low_ns, int64
 	return count;
 }
 
-static bool shown(const struct series *series)
+static bool is_printed(const struct series *series)
 {
 	return !series->spec.silent && !series->spec.refused;
 }
@@ -40,11 +40,11 @@ static int columns(const struct run *run)
 	int count = 0;
 
 	for_each_series(entry, run)
-		count += shown(entry->series);
+		count += is_printed(entry->series);
 	return count;
 }
 
-/* One column alone is its own sum. */
+/* A sum needs at least two columns. */
 static bool summed(const struct run *run)
 {
 	return run->settings->histogram_sum && columns(run) > 1;
@@ -58,10 +58,10 @@ static void print_counts(FILE *out, const struct row *row, char separator, int d
 	char between[2] = {separator, '\0'};
 
 	for_each_series(entry, row->run) {
-		uint64_t count = shown(entry->series) ? count_between(entry->series, row->low_ns, row->high_ns) : 0;
+		uint64_t count = is_printed(entry->series) ? count_between(entry->series, row->low_ns, row->high_ns) : 0;
 
 		sum += count;
-		if (!shown(entry->series))
+		if (!is_printed(entry->series))
 			continue;
 		fprintf(out, "%s%0*llu", before, digits, (unsigned long long)count);
 		before = between;
@@ -103,7 +103,7 @@ static void print_least(FILE *out, const struct run *run)
 {
 	fprintf(out, "# Min Latencies:");
 	for_each_series(entry, run)
-		if (shown(entry->series))
+		if (is_printed(entry->series))
 			fprintf(out, " %05lld", (long long)whole(run, entry->series->total.min, -1));
 }
 
@@ -113,7 +113,7 @@ static void print_means(FILE *out, const struct run *run)
 	for_each_series(entry, run) {
 		const struct fe_stats *total = &entry->series->total;
 
-		if (shown(entry->series))
+		if (is_printed(entry->series))
 			fprintf(out, " %05lld", (long long)whole(run, total->count ? total->sum / (int64_t)total->count : 0, 1));
 	}
 }
@@ -126,7 +126,7 @@ static void print_greatest(FILE *out, const struct run *run)
 	for_each_series(entry, run) {
 		int64_t max_ns = entry->series->total.max;
 
-		if (!shown(entry->series))
+		if (!is_printed(entry->series))
 			continue;
 		most_ns = max_ns > most_ns ? max_ns : most_ns;
 		fprintf(out, " %05lld", (long long)whole(run, max_ns, 1));
@@ -140,7 +140,7 @@ static void print_columns(FILE *out, const struct run *run)
 	const char *separator = "# Columns: us,";
 
 	for_each_series(entry, run) {
-		if (!shown(entry->series))
+		if (!is_printed(entry->series))
 			continue;
 		fprintf(out, "%s %s", separator, entry->series->spec.name);
 		if (!entry->series->spec.any_cpu)

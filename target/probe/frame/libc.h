@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What not every C library has, or has otherwise: with musl as with glibc. */
+/* Differences between glibc and musl. */
 #ifndef LIBC_H
 #define LIBC_H
 

@@ -126,7 +126,7 @@ static void picture(struct run *run)
 	print_progress(out, run);
 	screen->lines = 1 + live_table(run, out, false);
 	fclose(out);
-	screen->shown = 0;
+	screen->written = 0;
 }
 
 /* A terminal that takes nothing (Ctrl-S) must hold up nothing: it gets the next picture when it has taken this one. */
@@ -134,7 +134,7 @@ void live_draw(struct run *run)
 {
 	struct screen *screen = &run->screen;
 
-	if (screen->shown == screen->size)
+	if (screen->written == screen->size)
 		picture(run);
-	screen->shown += output_try(STDOUT_FILENO, screen->text + screen->shown, screen->size - screen->shown);
+	screen->written += output_try(STDOUT_FILENO, screen->text + screen->written, screen->size - screen->written);
 }

@@ -34,7 +34,7 @@ void online_check(struct run *run)
 	bool watches = run->probe->watches;
 	int size, error;
 
-	if (!watches && !run->turns)
+	if (!watches && !run->rotation)
 		return;
 	read_online(online, sizeof(online));
 	if (!strcmp(online, run->online))
@@ -44,7 +44,7 @@ void online_check(struct run *run)
 	memcpy(run->online, online, sizeof(online));
 	record_event(run, "note", NULL, run->begin.mono_ns, 0, text + sizeof(PREFIX) - 1);
 	text[size] = '\n';
-	if (run->turns)
+	if (run->rotation)
 		output_write(STDERR_FILENO, text, (size_t)size + 1, &error);
 	if (!watches)
 		run_stop(run, OUTCOME_COMPLETED);

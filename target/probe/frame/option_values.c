@@ -157,7 +157,7 @@ void option_set(const struct option_spec *option, const char *value)
  * Defaults and conflicts --------------------------------------------------------------------------
  */
 
-/* Those this process may use; to watch, all. */
+/* The CPUs that this process may use; for a probe that watches, all. */
 static struct cpu_list usable_cpus(const struct probe *probe)
 {
 	struct cpu_list list;
@@ -180,7 +180,7 @@ static bool holds(const struct cpu_list *list, int cpu)
 	return false;
 }
 
-/* What is left of all where some are to be left out, or none was named. */
+/* All usable CPUs except the excluded ones; without a list, all. */
 static void resolve_cpus(const char *option, struct cpu_list *list, const struct cpu_list *usable)
 {
 	struct cpu_list named = *list;
@@ -211,7 +211,7 @@ static void resolve_policy(struct settings *settings)
 		bad_input("--runtime and --deadline are for --policy deadline");
 }
 
-/* Before the CPUs are settled: a group may grant others. */
+/* Before resolve_cpus(): a group may allow other CPUs. */
 static void resolve_cgroup(const char *cgroup)
 {
 	int error;

@@ -163,7 +163,7 @@ static const struct option_spec *find(const struct probe *probe, const char *nam
 	return option && is_applicable(probe, option) ? option : NULL;
 }
 
-/* A program with one probe needs no name of it. */
+/* In a program with a single probe, the command line does not name it. */
 static bool is_only_probe(const struct probe *probe)
 {
 	return probe && probe == probes[0] && !probes[1];
@@ -174,7 +174,7 @@ static const char *name_of(const struct probe *probe)
 	return is_only_probe(probe) ? "" : probe ? probe->name : "NAME";
 }
 
-/* Whether this argument is the value of an option that can do without one. */
+/* Whether this argument is the value of an option whose value is optional. */
 static bool begins_value(const struct option_spec *option, const char *argument)
 {
 	return argument && (isdigit((unsigned char)*argument) || (option->kind == OPTION_CPUS && *argument == '!'));
@@ -273,8 +273,8 @@ static const struct probe *find_probe(const char *name)
 	bad_input("unknown probe '%s'; see " PROGRAM " --list", name);
 }
 
-/* What is asked for instead of a probe. */
-static void answer(const char *first)
+/* --help, --version and lists: prints them and exits. */
+static void parse_query(const char *first)
 {
 	if (!strcmp(first, "--help"))
 		print_help(is_only_probe(probes[0]) ? probes[0] : NULL);
@@ -296,7 +296,7 @@ static void answer(const char *first)
 static struct arguments parse_first(char **next)
 {
 	if (*next)
-		answer(*next);
+		parse_query(*next);
 	if (is_only_probe(probes[0]) && (!*next || strcmp(*next, probes[0]->name)))
 		return (struct arguments){.probe = probes[0], .next = next};
 	if (!*next)

@@ -28,13 +28,13 @@ struct option_spec {
 	const char *plain_name;
 	const char *const *choices; /* ended by NULL */
 	const char *optional; /* value to use when none is given */
-	bool acts;            /* of use only to probes that act themselves, instead of watching others */
+	bool acts;            /* applies only to probes with acts of their own, not to those that watch */
 	const char *help;
 };
 
 struct cpu_list {
 	int count;
-	bool except; /* until settled: those to leave out, of all that may be used */
+	bool except; /* until resolved: the CPUs to exclude from the usable ones */
 	int cpu[MAX_CPUS];
 };
 
@@ -47,17 +47,17 @@ extern const char *const policy_names[POLICIES + 1];
 /* Of deepest_idle_state; -1 means none but polling. */
 #define IDLE_STATE_ANY (-2)
 
-/* What every probe is told. */
+/* Settings of every probe, from the command line. */
 struct settings {
 	int policy;             /* enum policy; -1: the probe's own default */
 	int64_t priority;       /* 0: not requested */
 	int64_t interval_ns;    /* of periodic acts */
 	int64_t duration_ns;    /* 0: until something else ends the run */
-	int64_t warm_up_ns;     /* acts take place before that is counted */
+	int64_t warm_up_ns;     /* acts before the start of counting */
 	int64_t loops;          /* acts per worker, 0: no limit */
 	bool until_interrupt;   /* SIGINT is the planned end: the run is completed, not aborted */
 	struct cpu_list cpus;
-	struct cpu_list housekeeping; /* where the reporter runs; none: wherever it likes */
+	struct cpu_list housekeeping; /* of the reporter; none: any */
 	const char *cgroup;     /* that this process joins, NULL for none */
 	const char *thread_name; /* NULL: that of the program */
 	int64_t threads;        /* 0: one per chosen CPU */
@@ -68,7 +68,7 @@ struct settings {
 	int64_t limit_ns;       /* counted exactly, with its runs; 0: none */
 	bool lock_memory;
 	int64_t dma_latency_us; /* LATENCY_UNTOUCHED, LATENCY_DEFAULT, or what is held */
-	int64_t deepest_idle_state; /* what that was worked out from; IDLE_STATE_ANY: nothing */
+	int64_t deepest_idle_state; /* that dma_latency_us follows from; IDLE_STATE_ANY: none */
 	int64_t timer_slack_ns;
 	bool allow_difference;
 	int64_t report_ns;      /* length of an interval line */
@@ -82,7 +82,7 @@ struct settings {
 	const char *run_id;
 	const char *ring;       /* folder of recordings one after the other; NULL: none */
 	int64_t ring_keep_ns;   /* how long a recording stays there */
-	int64_t ring_mib;       /* the most that they take together */
+	int64_t ring_mib;       /* maximum size of all of them */
 	int64_t ring_cycle_ns;  /* length of a recording there */
 };
 
@@ -92,7 +92,7 @@ struct probe;
 const struct probe *options_parse(int argc, char **argv, struct settings *settings);
 
 /* One line on standard error that says what is wrong and how to fix it; exits with status 2.
- * What a probe changed outside its process it undoes in an at_quick_exit() handler. */
+ * A probe undoes changes outside its process in an at_quick_exit() handler. */
 void bad_input(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Writing to whoever may not read: a stuck reader must not make the probe unstoppable.
+ * Writing to a reader that may have stopped: it must not make the probe unstoppable.
  *
  * The descriptor may be shared with the caller's shell, so it is never made non-blocking.  A timer interrupts
- * a write that blocks, again and again, and each time it is decided whether to go on.
+ * a blocking write periodically, and each interruption decides whether to continue.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,17 +18,17 @@
 #include "libc.h"
 #include "run.h"
 
-/* How long a reader may take nothing. */
-#ifndef PATIENCE_S
-#define PATIENCE_S 20
+/* Time after which a reader that takes nothing is given up. */
+#ifndef WRITE_LIMIT_S
+#define WRITE_LIMIT_S 20
 #endif
-/* The same once a signal has asked to end, or a reader has been given up. */
-#define HURRY_NS NS_PER_S
+/* The same after a signal, or after a reader has been given up. */
+#define SHORT_WRITE_LIMIT_NS NS_PER_S
 #define TICK_MS 20
 
 static timer_t tick;
 static bool prepared;
-static int64_t patience_ns = PATIENCE_S * NS_PER_S;
+static int64_t write_limit_ns = WRITE_LIMIT_S * NS_PER_S;
 
 void output_prepare(void)
 {
@@ -48,19 +48,19 @@ static void interrupt_each(int64_t period_ns)
 		timer_settime(tick, 0, &when, NULL);
 }
 
-/* The second signal is sent by somebody who has waited already. */
-static bool hurried(int64_t begin_ns)
+/* After a second signal, the wait is a tenth. */
+static bool must_hurry(int64_t begin_ns)
 {
 	int64_t signalled_ns;
 	int signals = prepared ? signals_taken(&signalled_ns) : 0;
 	int64_t from_ns = signals && begin_ns < signalled_ns ? signalled_ns : begin_ns;
 
-	return signals && mono_ns() - from_ns > (signals > 1 ? HURRY_NS / 10 : HURRY_NS);
+	return signals && mono_ns() - from_ns > (signals > 1 ? SHORT_WRITE_LIMIT_NS / 10 : SHORT_WRITE_LIMIT_NS);
 }
 
 static int give_up(int64_t begin_ns, int64_t progress_ns, int64_t wait_ns)
 {
-	if (hurried(begin_ns))
+	if (must_hurry(begin_ns))
 		return EINTR;
 	return mono_ns() - progress_ns >= wait_ns ? ETIMEDOUT : 0;
 }
@@ -100,10 +100,10 @@ static size_t write_for(int fd, const char *text, size_t size, int64_t wait_ns, 
 
 size_t output_write(int fd, const char *text, size_t size, int *error)
 {
-	size_t done = write_for(fd, text, size, patience_ns, error);
+	size_t done = write_for(fd, text, size, write_limit_ns, error);
 
 	if (*error == ETIMEDOUT)
-		patience_ns = HURRY_NS; /* what is left to say may go the same way */
+		write_limit_ns = SHORT_WRITE_LIMIT_NS; /* further output may meet the same reader */
 	return done;
 }
 
@@ -123,7 +123,7 @@ int output_open(const char *path, int flags)
 	do {
 		fd = open(path, flags, 0644);
 		if (fd < 0)
-			error = errno == EINTR ? give_up(begin_ns, begin_ns, patience_ns) : errno;
+			error = errno == EINTR ? give_up(begin_ns, begin_ns, write_limit_ns) : errno;
 	} while (fd < 0 && !error);
 	interrupt_each(0);
 	errno = error;
@@ -138,6 +138,6 @@ const char *output_error_text(int error)
 		return "its reader does not read";
 	if (error != ETIMEDOUT)
 		return strerror(error);
-	snprintf(text, sizeof(text), "its reader has read nothing for %d s", PATIENCE_S);
+	snprintf(text, sizeof(text), "its reader has read nothing for %d s", WRITE_LIMIT_S);
 	return text;
 }

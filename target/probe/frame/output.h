@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writing with a bound: errors are errnos, ETIMEDOUT where nothing was read for too long, EINTR where a signal ended it. */
+/* Writing with a time limit.  Errors are errnos: ETIMEDOUT if the reader took nothing for too long, EINTR if a signal
+ * interrupted it. */
 #ifndef OUTPUT_H
 #define OUTPUT_H
 
 #include <stddef.h>
 
-/* From here on nothing blocks for ever. */
+/* Installs the signal that limits writes; call it first. */
 void output_prepare(void);
 
-/* Opens a FIFO too, once somebody reads it; -1 and errno. */
+/* Opens a file, or waits for the reader of a FIFO; -1 and errno. */
 int output_open(const char *path, int flags);
 
-/* How much was written; all of it where error is 0. */
+/* Returns the number of bytes written: all if error is 0. */
 size_t output_write(int fd, const char *text, size_t size, int *error);
 
-/* The same, without waiting for whoever does not read. */
+/* The same, without waiting for the reader. */
 size_t output_try(int fd, const char *text, size_t size);
 
 const char *output_error_text(int error);

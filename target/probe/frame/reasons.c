@@ -85,9 +85,9 @@ void run_abort(struct run *run, const char *format, ...)
 
 void run_write_failed(struct run *run, const char *what, int error)
 {
-	snprintf(run->trouble, sizeof(run->trouble), "%s: %s", what, output_error_text(error));
+	snprintf(run->write_error, sizeof(run->write_error), "%s: %s", what, output_error_text(error));
 	if (error == EINTR)
 		run_abort(run, "ended by signal %s", signal_name(run->signal));
 	else
-		run_fail(run, "%s", run->trouble);
+		run_fail(run, "%s", run->write_error);
 }

@@ -9,7 +9,7 @@
 
 #include "online.h"
 #include "record.h"
-#include "turn.h"
+#include "rotation.h"
 
 const char *const outcome_names[] = {
 	[OUTCOME_COMPLETED] = "completed",
@@ -54,8 +54,8 @@ void record_open(struct run *run)
 	run->record_fd = -1;
 	online_begin(run);
 	if (run->settings->ring) {
-		turns_open(run);
-		turn_begin_file(run);
+		rotation_open(run);
+		rotation_begin_file(run);
 	}
 	if (path && !strcmp(path, "-"))
 		run->record_fd = STDOUT_FILENO;
@@ -75,8 +75,8 @@ static void take_back_torn_line(const struct run *run, size_t written)
 
 static void unwritten(struct run *run, int error)
 {
-	if (run->turns)
-		turn_line_lost(run, error);
+	if (run->rotation)
+		rotation_line_lost(run, error);
 	else
 		run_write_failed(run, "the recording cannot be continued (its content so far is readable)", error);
 }
@@ -89,8 +89,8 @@ static void record_line(struct run *run)
 
 	json_newline(&run->line);
 	written = output_write(run->record_fd, run->line.text, run->line.used, &error);
-	if (error && run->turns)
-		written += turn_write_rest(run, run->line.text + written, run->line.used - written, &error);
+	if (error && run->rotation)
+		written += rotation_write_rest(run, run->line.text + written, run->line.used - written, &error);
 	if (error) {
 		run->record_broken = true;
 		take_back_torn_line(run, written);

@@ -18,14 +18,14 @@
 #include "options.h"
 
 #define ENDING ".jsonl"
-#define BEGUN ".jsonl.new"
+#define UNFINISHED ".jsonl.new"
 #define SERIAL_DIGITS 10
 
 /*
- * What lies there ---------------------------------------------------------------------------------
+ * Files of the folder ---------------------------------------------------------------------------------
  */
 
-/* SERIAL-RUN with this ending; what is called otherwise is not ours, and stays. */
+/* Whether a name is SERIAL-RUN with this ending; other files are left alone. */
 static bool is_ours(const char *name, const char *ending, uint64_t *serial)
 {
 	size_t length = strlen(name), tail = strlen(ending);
@@ -40,7 +40,7 @@ static bool is_ours(const char *name, const char *ending, uint64_t *serial)
 	return true;
 }
 
-static void add_ended(struct ring *ring, const char *name, const struct stat *file)
+static void add_finished(struct ring *ring, const char *name, const struct stat *file)
 {
 	struct ring_file *entry;
 
@@ -53,10 +53,10 @@ static void add_ended(struct ring *ring, const char *name, const struct stat *fi
 	entry = &ring->ended[ring->count++];
 	*entry = (struct ring_file){.bytes = (int64_t)file->st_blocks * 512, .since_ns = clock_ns(CLOCK_BOOTTIME)};
 	memcpy(entry->name, name, strlen(name));
-	ring->ended_bytes += entry->bytes;
+	ring->finished_bytes += entry->bytes;
 }
 
-/* A file that was begun and never got its name holds nothing but a part of a head. */
+/* A file without its final name holds at most a part of a head. */
 static void find(struct ring *ring, const char *name)
 {
 	struct stat file;
@@ -64,11 +64,11 @@ static void find(struct ring *ring, const char *name)
 
 	if (fstatat(ring->folder, name, &file, AT_SYMLINK_NOFOLLOW) || !S_ISREG(file.st_mode))
 		return;
-	if (is_ours(name, BEGUN, &serial))
+	if (is_ours(name, UNFINISHED, &serial))
 		unlinkat(ring->folder, name, 0);
 	if (!is_ours(name, ENDING, &serial))
 		return;
-	add_ended(ring, name, &file);
+	add_finished(ring, name, &file);
 	ring->serial = serial > ring->serial ? serial : ring->serial;
 }
 
@@ -77,7 +77,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct ring_file *)a)->name, ((const struct ring_file *)b)->name);
 }
 
-static void find_all(struct ring *ring)
+static void find_files(struct ring *ring)
 {
 	DIR *folder = fdopendir(dup(ring->folder));
 	struct dirent *entry;
@@ -91,11 +91,11 @@ static void find_all(struct ring *ring)
 }
 
 /*
- * The last file of whoever wrote here before ------------------------------------------------------
+ * The last file of the previous writer ------------------------------------------------------
  */
 
-/* The place behind the last newline before another place; 0 where there is none, -1 where it cannot be read. */
-static off_t behind_newline(int file, off_t before)
+/* Offset behind the last newline before an offset; 0 if there is none, -1 if the file cannot be read. */
+static off_t offset_after_newline(int file, off_t before)
 {
 	char chunk[4096];
 
@@ -117,19 +117,19 @@ static bool ends_in_order(int file, off_t size)
 {
 	static const char end[] = "{\"type\":\"end\"";
 	char begins[sizeof(end) - 1];
-	off_t last = behind_newline(file, size - 1);
+	off_t last = offset_after_newline(file, size - 1);
 
 	return last >= 0 && pread(file, begins, sizeof(begins), last) == sizeof(begins) && !memcmp(begins, end, sizeof(begins));
 }
 
-/* A power cut may have torn the last line: whole lines are all that is ever seen of a ring. */
+/* A power failure may leave an incomplete last line; readers of a ring must see complete lines only. */
 static bool cut_torn_line(int file, off_t size, off_t *whole)
 {
-	*whole = behind_newline(file, size);
+	*whole = offset_after_newline(file, size);
 	return *whole > 0 && (*whole == size || (ftruncate(file, *whole) == 0 && fsync(file) == 0));
 }
 
-static void look_at_last(struct ring *ring)
+static void check_last_file(struct ring *ring)
 {
 	struct ring_file *last = ring->count ? &ring->ended[ring->count - 1] : NULL;
 	int file = last ? openat(ring->folder, last->name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
@@ -144,7 +144,7 @@ static void look_at_last(struct ring *ring)
 		ring->before.ended = ends_in_order(file, whole);
 	} else if (whole == 0) { /* not one whole line */
 		unlinkat(ring->folder, last->name, 0);
-		ring->ended_bytes -= last->bytes;
+		ring->finished_bytes -= last->bytes;
 		ring->count--;
 	}
 	close(file);
@@ -161,26 +161,26 @@ static int open_folder(const char *path)
 	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-void ring_open(struct ring *ring, const char *path, int64_t keep_ns, int64_t most_bytes)
+void ring_open(struct ring *ring, const char *path, int64_t retention_ns, int64_t max_bytes)
 {
 	struct stat folder;
 
-	*ring = (struct ring){.folder = open_folder(path), .keep_ns = keep_ns, .most_bytes = most_bytes};
+	*ring = (struct ring){.folder = open_folder(path), .retention_ns = retention_ns, .max_bytes = max_bytes};
 	if (ring->folder < 0 || fstat(ring->folder, &folder))
 		bad_input("cannot use %s for a ring: %s; name a folder of your own", path, strerror(errno));
 	if (folder.st_uid != geteuid() || folder.st_mode & (S_IWGRP | S_IWOTH))
 		bad_input("other users may write into %s; name a folder that only you can write to (chown, chmod 750)", path);
 	if (flock(ring->folder, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
 		bad_input("another probe writes to %s; stop it, or name another folder", path);
-	find_all(ring);
-	look_at_last(ring);
+	find_files(ring);
+	check_last_file(ring);
 }
 
 /*
  * A recording's file ------------------------------------------------------------------------------
  */
 
-/* Only what gets its name has used its serial: whoever finds one missing takes the recording for dropped. */
+/* A serial is used only once a file has its name: readers report a missing serial as a deleted recording. */
 int ring_begin(struct ring *ring, const char *run)
 {
 	char begun[RING_NAME + 8];
@@ -201,7 +201,7 @@ int ring_name(struct ring *ring, int file)
 	return fsync(ring->folder) ? errno : 0;
 }
 
-void ring_give_up(struct ring *ring, int file)
+void ring_discard(struct ring *ring, int file)
 {
 	char begun[RING_NAME + 8];
 
@@ -219,7 +219,7 @@ void ring_end(struct ring *ring, int file)
 	fsync(file);
 	fstat(file, &found);
 	close(file);
-	add_ended(ring, ring->name, &found);
+	add_finished(ring, ring->name, &found);
 	*ring->name = '\0';
 }
 
@@ -230,7 +230,7 @@ void ring_end(struct ring *ring, int file)
 static void drop_oldest(struct ring *ring)
 {
 	unlinkat(ring->folder, ring->ended[0].name, 0);
-	ring->ended_bytes -= ring->ended[0].bytes;
+	ring->finished_bytes -= ring->ended[0].bytes;
 	memmove(ring->ended, ring->ended + 1, (size_t)--ring->count * sizeof(*ring->ended));
 }
 
@@ -245,10 +245,10 @@ bool ring_make_room(struct ring *ring, int error)
 
 void ring_trim(struct ring *ring, int64_t current_bytes)
 {
-	int64_t expired_ns = clock_ns(CLOCK_BOOTTIME) - ring->keep_ns;
+	int64_t expired_ns = clock_ns(CLOCK_BOOTTIME) - ring->retention_ns;
 
 	while (ring->count && ring->ended[0].since_ns < expired_ns)
 		drop_oldest(ring);
-	for (; ring->count && ring->ended_bytes + current_bytes > ring->most_bytes; ring->dropped++)
+	for (; ring->count && ring->finished_bytes + current_bytes > ring->max_bytes; ring->dropped++)
 		drop_oldest(ring);
 }

@@ -43,10 +43,10 @@ struct worker {
 	void *stack;
 	struct thread_state before, after; /* its first act, and its last: set before done */
 	int64_t migrations_before;
-	int64_t mode_switches_before, mode_switches; /* of its thread, to Linux: at its first act, and behind its last; -1: not told */
+	int64_t mode_switches_before, mode_switches; /* of its thread to Linux: before its first act, after its last; -1: not known */
 	int64_t acts;
 	int sched_fd;
-	int64_t cpu_ns; /* when it was last compared with what is granted */
+	int64_t cpu_ns; /* at the last comparison with the granted time */
 	int64_t ended_ns, cpu_end_ns; /* after its last act: set before done */
 	int64_t migrations; /* set before done; -1: cannot be read */
 	_Atomic bool done;
@@ -73,10 +73,10 @@ struct settings_read {
 	int count, most;
 };
 
-/* The live view: the last picture drawn, of which a slow terminal may not have taken all yet. */
+/* The live view: the last picture, which a slow terminal may have taken in part only. */
 struct screen {
 	char *text;
-	size_t size, shown;
+	size_t size, written;
 	int lines;
 };
 
@@ -90,7 +90,7 @@ struct run {
 	int series_count;
 	struct worker *workers, **workers_end;
 	int worker_count;
-	struct source *source; /* NULL: workers act; else the acts are those of others */
+	struct source *source; /* NULL: workers act; else values come from outside */
 	struct settings_read settings_before, settings_after; /* its first act, and its last */
 	int dma_latency_fd; /* held open: closing it ends the hold; -1: not held */
 	int trace_fd; /* the switch of a trace of the kernel; -1: none */
@@ -101,9 +101,9 @@ struct run {
 	struct machine machine;
 	int64_t clock_read_ns_thousandths, record_ns_thousandths;
 	int64_t clock_step_ns; /* 0: not known */
-	int64_t announced_ns;     /* the begin that the head tells; all grids of due times are laid from it */
-	_Atomic int64_t start_ns; /* 0 until the first worker is let go; not before what was announced */
-	int64_t counted_ns;       /* from when on acts are counted: the start, or the end of the warm-up; 0 before it */
+	int64_t announced_ns;     /* the begin in the head, and the origin of all grids of due times */
+	_Atomic int64_t start_ns; /* 0 until the first worker is released; never before announced_ns */
+	int64_t counted_ns;       /* start of counting: the start, or the end of the warm-up; 0 before */
 	struct instant begin; /* of the current interval */
 	struct counters at_start, at_begin;
 	char online[256]; /* CPUs, as the kernel lists them */
@@ -116,17 +116,17 @@ struct run {
 	_Atomic bool reason_taken;
 	char reason[REASON_SIZE];
 	_Atomic bool reason_written;
-	int signal; /* the first that asked to end; 0: none */
-	char trouble[REASON_SIZE]; /* what could not be written, and why */
+	int signal; /* the first that requested the end; 0: none */
+	char write_error[REASON_SIZE]; /* what could not be written, and why */
 
 	int record_fd; /* -1: none */
-	bool record_owned; /* a file made by this run, or found empty */
+	bool record_owned; /* a regular file that this run created or found empty: it may be truncated */
 	bool record_broken;
 	int64_t recorded_bytes; /* up to the end of the last whole line */
-	struct turns *turns;    /* NULL: this is the only recording */
-	struct samples *samples; /* NULL: none are kept */
+	struct rotation *rotation;    /* NULL: no ring */
+	struct samples *samples; /* NULL: none are recorded */
 	const char *samples_path;
-	int samples_fd;          /* -1: none, or no more */
+	int samples_fd;          /* -1: none, or closed after an error */
 	int histogram_fd;        /* -1: none */
 	struct json line;
 	struct screen screen;
@@ -145,29 +145,29 @@ static inline bool run_all_done(const struct run *run)
 /* setup.c: the name that the options give, or one made from the time */
 void run_name(struct run *run);
 
-/* Locks memory that workers touch, where locking is asked for. */
+/* Locks memory that workers touch, if locking is requested. */
 void run_lock(struct run *run, const void *memory, size_t size);
 
 /* start.c */
 void run_announce(struct run *run);       /* before the head is written */
-void run_set_start(struct run *run);      /* by each thread when it was let go; the first one lays it for all */
-void run_begin_at_start(struct run *run); /* the same, and the first interval begins there */
+void run_set_start(struct run *run);      /* by each thread when released; the first sets it for all */
+void run_begin_at_start(struct run *run); /* the same; the first interval begins there */
 void run_await_start(const struct run *run);
 
 /* The first reason stays. */
 void run_stop(struct run *run, enum outcome outcome);
 void run_abort(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* An output is lost: the run fails, or is aborted where a signal cut the waiting short. */
+/* An output cannot be written: the run fails, or is aborted if a signal interrupted the write. */
 void run_write_failed(struct run *run, const char *what, int error);
 
-/* warm_up.c: lets it pass, unless the run is stopped; then what is counted begins */
+/* warm_up.c: waits for its end, or the end of the run; then counting begins */
 void warm_up(struct run *run, timer_t watchdog);
 void count_from_now(struct run *run);
 
 /* signals.c */
 void signals_prepare(struct run *run);
-void signals_await(int64_t until_ns);       /* or until one comes; takes it */
-int signals_taken(int64_t *first_ns);       /* takes those that wait; how many asked to end so far */
+void signals_await(int64_t until_ns);       /* or until a signal arrives, and accepts it */
+int signals_taken(int64_t *first_ns);       /* accepts pending ones; the number of requests to end so far */
 timer_t watchdog_start(void);
 void watchdog_feed(timer_t watchdog, int64_t within_ns);
 
@@ -176,14 +176,14 @@ void worker_start(struct worker *worker);
 void worker_kick(struct worker *worker);
 
 /* settings.c: what was requested, and what is in effect */
-void settings_read_before(struct run *run); /* bad input where it is not what was requested, and that matters */
+void settings_read_before(struct run *run); /* bad input if a required setting is not in effect */
 void settings_read_after(struct run *run);
 bool settings_real_time(const struct run *run);
 
 /* Fails a run whose threads' settings changed while it ran. */
 void settings_remember(struct run *run);
 void settings_compare(struct run *run);
-/* What was in effect at the end of a recording is what was before the next one. */
+/* The settings at the end of a recording are those at the begin of the next one. */
 void settings_restart(struct run *run);
 
 /* record.c */
@@ -192,7 +192,7 @@ void record_head(struct run *run);
 void record_interval(struct run *run);
 void record_event(struct run *run, const char *kind, const struct series *series, int64_t at_mono_ns, int64_t value,
 		  const char *text);
-/* What a source found, as soon as it was found. */
+/* An event of a source, recorded at once. */
 void record_source_event(struct run *run, struct series *series, const struct event *event);
 void record_end(struct run *run);
 /* Members that recording and summary share. */
@@ -205,11 +205,11 @@ void json_reasons(struct json *json, const struct run *run);
 /* live.c */
 int64_t live_period_ns(const struct run *run); /* 0: no live view */
 void live_draw(struct run *run);
-int live_table(const struct run *run, FILE *out, bool with_silent); /* prints it; how many lines */
+int live_table(const struct run *run, FILE *out, bool with_silent); /* prints it; returns the number of lines */
 
 /* histogram.c */
-void histogram_open(struct run *run);                       /* the file, where one is named */
-void histogram_print(FILE *out, const struct run *run); /* where none is */
+void histogram_open(struct run *run);                       /* the file, if one is named */
+void histogram_print(FILE *out, const struct run *run); /* if none is */
 void histogram_write(struct run *run);                      /* into the file */
 
 /* summary.c */

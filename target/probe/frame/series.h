@@ -270,7 +270,7 @@ struct epoch *series_flipped(struct series *series);
 void series_complete(struct series *series, const struct epoch *epoch);
 /* Whether an epoch of that series, once completed, has nothing but these values. */
 bool series_repeats(const struct series *series, const struct epoch *epoch);
-/* Add what was read to the totals and empty it for its next turn. */
+/* Add what was read to the totals and empty it for its next use. */
 void series_accumulate(struct series *series, struct epoch *epoch);
 /*
  * Another recording begins with the next flip: what the writer remembers of the values before it (their order, the

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One setting after the other, for the files that read them. */
+/* Building the list of settings, for the files that read them. */
 #ifndef SETTINGS_H
 #define SETTINGS_H
 
 #include "run.h"
 
-/* One more, of this thread or (NULL) of the whole run; what was requested and is in effect is "null" until set. */
+/* Adds a setting of this thread or (NULL) of the whole run; both its values are "null" until set. */
 struct setting *setting_add(struct settings_read *read, const char *name, const struct worker *worker);
 void setting_explain(struct setting *setting, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool setting_as_requested(const struct setting *setting);
@@ -18,14 +18,14 @@ void setting_cpus(char text[64], const struct cpu_list *cpus);
 
 const char *policy_text(int policy); /* POLICY_*; "unknown" for another */
 
-/* What is held back of idle states, as read back; -1 where nothing is. */
+/* Wake-up latency limit in effect, as read back; -1 if there is none. */
 int64_t settings_held_us(const struct run *run);
 
-/* settings_place.c: what was requested of where this program runs; the first one moves the calling thread there. */
+/* settings_place.c: CPUs, control group and name of this program; the first also moves the calling thread there. */
 void settings_place_before(struct run *run);
 void settings_place_after(struct run *run);
 
-/* All that a thread has, in one order. */
+/* Adds all settings of a thread, in a fixed order. */
 void settings_of_thread(struct settings_read *read, const struct worker *worker, const struct thread_state *state);
 
 #endif

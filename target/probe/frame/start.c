@@ -39,7 +39,7 @@ int64_t run_first_due_ns(const struct run *run, int64_t offset_ns, int64_t perio
 	return fe_due_after(run->announced_ns + offset_ns + period_ns, run_start_ns(run), period_ns);
 }
 
-/* Whoever is let go first lays the start, for all: until then nobody knows how long that takes. */
+/* The first thread released sets the start for all: the time until then is not predictable. */
 void run_set_start(struct run *run)
 {
 	int64_t none = 0, start_ns = mono_ns() + LEAD_NS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the run came to, once it is over: for people, or in JSON. */
+/* Summary at the end of the run: text or JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +79,7 @@ static void print_json(FILE *out, const struct run *run)
  * For people -------------------------------------------------------------------------------------
  */
 
-/* What disturbs; idle time, which comes last, does not. */
+/* All counters but idle time, which comes last and is no disturbance. */
 static void print_counters(FILE *out, const struct run *run)
 {
 	struct counters counters = whole_run(run);
@@ -107,7 +107,7 @@ static void print_differences(FILE *out, const struct run *run)
 static void print_text(FILE *out, const struct run *run)
 {
 	if (run->screen.text)
-		fprintf(out, "%s\033[%dA\033[J", run->screen.text + run->screen.shown, run->screen.lines);
+		fprintf(out, "%s\033[%dA\033[J", run->screen.text + run->screen.written, run->screen.lines);
 	live_table(run, out, true);
 	print_counters(out, run);
 	print_differences(out, run);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A worker's thread: its stack, what it requests, and its way through a run. */
+/* A worker's thread: its stack, its requested settings, and its life in a run. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -52,7 +52,7 @@ static void *worker_main(void *argument)
 	run_set_start(run);
 	run_await_start(run);
 	worker->mode_switches_before = thread_mode_switches();
-	/* Also where the run has ended meanwhile: the due times that passed are to be accounted for. */
+	/* Called even if the run has ended: missed due times must be counted. */
 	worker->spec.function(worker, worker->spec.argument);
 	worker->mode_switches = thread_mode_switches();
 	worker->ended_ns = mono_ns();
@@ -78,7 +78,7 @@ void worker_start(struct worker *worker)
 		bad_input("cannot start a thread: %s; use fewer threads", strerror(error));
 }
 
-/* Wakes it from whatever it sleeps in. */
+/* Interrupts its sleep or blocking call. */
 void worker_kick(struct worker *worker)
 {
 	if (!atomic_load(&worker->done))
