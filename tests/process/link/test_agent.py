@@ -351,12 +351,12 @@ def _mutated(dice: random.Random) -> bytes:
 
 @pytest.mark.slow
 def test_mutated_frames_neither_break_it_nor_leave_anything(build_directory: Path, tmp_path: Path) -> None:
-    watched = program(build_directory, "target/agent/watched-agent")
+    sanitized = program(build_directory, "target/agent/sanitized-agent")
     dice = random.Random(20261122)
     for _ in range(150):
         text = _mutated(dice)
         done = subprocess.run(
-            [watched, "stdio"],
+            [sanitized, "stdio"],
             input=text,
             capture_output=True,
             check=False,

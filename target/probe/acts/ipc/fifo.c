@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "channel.h"
-#include "patience.h"
+#include "waiting.h"
 #include "pattern.h"
 #include "placement.h"
 #include "watch.h"

@@ -7,7 +7,7 @@
  * priority is one above that of the traffic, and only memory traffic disturbs it.
  */
 #include "grid.h"
-#include "patience.h"
+#include "waiting.h"
 #include "placement.h"
 #include "shared.h"
 #include "watch.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "libc.h"
-#include "patience.h"
+#include "waiting.h"
 #include "pattern.h"
 
 /* As in the source, the area is filled by writes of this size. */

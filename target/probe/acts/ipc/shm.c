@@ -2,7 +2,7 @@
 /* shm: transfer time from a real-time thread to a normal process through shared memory, by size. */
 #include <stdio.h>
 
-#include "patience.h"
+#include "waiting.h"
 #include "placement.h"
 #include "shared.h"
 #include "watch.h"

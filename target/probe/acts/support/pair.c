@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "patience.h"
+#include "waiting.h"
 #include "thread.h"
 
 /* How long to spin for a partner on another CPU before napping. */

@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 #include "frame.h"
-#include "patience.h"
+#include "waiting.h"
 #include "placement.h"
 #include "watch.h"
 

@@ -2,17 +2,17 @@
 #include "watch.h"
 
 #include "units.h"
-#include "patience.h"
+#include "waiting.h"
 
 #define CHECK_NS (50 * NS_PER_MS)
 #define RELEASE_NS NS_PER_MS
 #define RELEASE_FOR_NS NS_PER_S
-/* A member that is still there so long after the end is dead. */
+/* A member that has not left this long after the end is dead. */
 #define DEAD_NS (NS_PER_S / 2)
 
-static void look_until_end(struct worker *self, struct watch *watch)
+static void watch_until_end(struct worker *self, struct watch *watch)
 {
-	int64_t patience_ns = watch->period_ns + watch->timeout_ns;
+	int64_t silence_limit_ns = watch->period_ns + watch->timeout_ns;
 	uint64_t seen = 0;
 	int64_t seen_ns = mono_ns();
 
@@ -24,7 +24,7 @@ static void look_until_end(struct worker *self, struct watch *watch)
 		if (progress != seen) {
 			seen = progress;
 			seen_ns = now_ns;
-		} else if (now_ns - seen_ns > patience_ns) {
+		} else if (now_ns - seen_ns > silence_limit_ns) {
 			run_fail(worker_run(self), "no act completed within %s of its due time (%llu before it did): a partner is dead, "
 				 "deadlocked or starved", format_least(text, sizeof(text), watch->timeout_ns),
 				 (unsigned long long)progress);
@@ -41,7 +41,7 @@ static void watch_worker(struct worker *self, void *argument)
 	int members = atomic_load(&watch->members);
 	int64_t end_ns;
 
-	look_until_end(self, watch);
+	watch_until_end(self, watch);
 	end_ns = mono_ns();
 	while (atomic_load(&watch->members) > 0 && mono_ns() < end_ns + RELEASE_FOR_NS) {
 		bool dead = mono_ns() > end_ns + DEAD_NS;

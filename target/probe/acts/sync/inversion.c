@@ -9,7 +9,7 @@
  */
 
 #include "contended.h"
-#include "patience.h"
+#include "waiting.h"
 #include "placement.h"
 #include "watch.h"
 

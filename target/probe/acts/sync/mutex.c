@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "contended.h"
-#include "patience.h"
+#include "waiting.h"
 #include "watch.h"
 
 static struct {

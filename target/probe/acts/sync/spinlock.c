@@ -5,7 +5,7 @@
  * In bursts, each acquires it, holds it for a while, and leaves it free for a while.  The series are the time of each
  * acquisition, and of each hand-over: from the release by one CPU to the acquisition by the other, which already spins.
  */
-#include "patience.h"
+#include "waiting.h"
 #include "placement.h"
 #include "sync.h"
 #include "watch.h"

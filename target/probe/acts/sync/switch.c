@@ -5,7 +5,7 @@
  * The first thread sleeps until a due time, wakes the second, and then both yield to each other for a burst.  Only the
  * thread with the baton passes it on, so a yield that returns to its caller is not counted as a switch.
  */
-#include "patience.h"
+#include "waiting.h"
 #include "placement.h"
 #include "sync.h"
 #include "watch.h"

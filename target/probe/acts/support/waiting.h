@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Waiting that leaves CPU time to other threads. */
-#ifndef PATIENCE_H
-#define PATIENCE_H
+#ifndef WAITING_H
+#define WAITING_H
 
 #include <stdatomic.h>
 
@@ -39,8 +39,8 @@ static inline void pace_wait(struct pace *pace)
 #define REST_LEAST_NS (100 * NS_PER_US)
 
 /*
- * A busy thread rests as long as it worked, so that it never uses a CPU alone; but at most half the time-out of its watch:
- * on a busy machine the work may have taken seconds.
+ * A busy thread rests as long as it worked, so that it never uses more than half of a CPU, but at most half the time-out of
+ * its watch: on a busy machine the work may have taken seconds.
  */
 static inline void rest_since(int64_t begin_ns, int64_t timeout_ns)
 {
@@ -49,7 +49,7 @@ static inline void rest_since(int64_t begin_ns, int64_t timeout_ns)
 	nap(worked_ns < REST_LEAST_NS ? REST_LEAST_NS : worked_ns > most_ns ? most_ns : worked_ns);
 }
 
-/* Waits until a counter reaches n: spins for at most spin_ns, then naps.  False when the run ends. */
+/* Waits until a counter reaches n: spins for at most spin_ns, then sleeps between checks.  False if the run ends. */
 static inline bool await_count(const struct worker *self, _Atomic uint64_t *counter, uint64_t n, int64_t spin_ns)
 {
 	int64_t give_up_ns = spin_ns ? mono_ns() + spin_ns : 0;

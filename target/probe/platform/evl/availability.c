@@ -11,7 +11,7 @@
 #include "core.h"
 #include "thread.h"
 
-static const char *other_abi(void)
+static const char *abi_mismatch(void)
 {
 	static char reason[128] = "its ABI differs from the library's";
 	struct evl_core_info info;
@@ -24,14 +24,14 @@ static const char *other_abi(void)
 	return reason;
 }
 
-static const char *refused(int error)
+static const char *error_reason(int error)
 {
 	if (error == ENOEXEC)
-		return other_abi();
+		return abi_mismatch();
 	return error == ENXIO ? "the EVL core of this kernel is stopped" : strerror(error);
 }
 
-/* A core that counts nothing tells 0 whatever happens. */
+/* A core without CONFIG_EVL_RUNSTATS reports 0 switches whatever happens. */
 static bool core_counts_switches(void)
 {
 	int64_t before = thread_mode_switches();
@@ -48,10 +48,10 @@ const char *platform_unavailable(void)
 		return "this kernel has no EVL core (no " EVL_CONTROL_DEV ")";
 	error = -evl_init();
 	if (error)
-		return refused(error);
+		return error_reason(error);
 	error = -evl_attach_self("fastenough-%d", (int)thread_id());
 	if (error > 0)
-		return refused(error);
+		return error_reason(error);
 	counts = core_counts_switches();
 	evl_detach_self();
 	return counts ? NULL : "the EVL core of this kernel counts no in-band switches; build it with CONFIG_EVL_RUNSTATS";
