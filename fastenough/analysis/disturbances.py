@@ -151,33 +151,58 @@ def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
     counted = _LimitCounts(merged, limit_ns)
     surely, possibly = counted.exceeded
     if possibly == 0:
-        nothing = np.empty(0, dtype=np.int64)
-        none_seen = (0, 0, 0, 0, 0, 0, 1.0, 0.0)
-        return Disturbances(merged.judged, _time_ns(merged), *none_seen, counted.source, *(nothing,) * 3)
-    low, high, run_of, groups, longest = counted.over_time()
-    stated = counted.runs() or RunLengths(possibly, 0.0, float(np.max(low - low.sum() / max(low.size, 1), initial=0.0)))
-    runs = stated._replace(most=max(stated.most, groups, 1))
-    scale = scale_of(low, runs.most)
-    size = size_of_clusters(possibly, runs, scale, low, high)
+        return _no_disturbances(merged, counted.source)
+    over_time = counted.over_time()
+    counts, sure = over_time.possibly, over_time.surely
+    runs = counted.runs() or _runs_by_intervals(possibly, counts)
+    runs = runs._replace(most=max(runs.most, over_time.groups, 1))
+    scale = scale_of(counts, runs.most)
+    size = size_of_clusters(possibly, runs, scale, counts, sure)
     return Disturbances(
-        merged.judged,
-        _time_ns(merged),
-        surely,
-        possibly,
-        groups,
-        runs.most,
-        longest,
-        scale,
-        size.mean,
-        runs.longest,
-        counted.source,
-        low,
-        high,
-        run_of,
-        size.error,
-        dominance(runs, low),
-        has_long_memory(counted.more_often(), runs.most),
+        n=merged.judged,
+        time_ns=_time_ns(merged),
+        surely=surely,
+        possibly=possibly,
+        least=over_time.groups,
+        most=runs.most,
+        longest=over_time.longest,
+        scale=scale,
+        size=size.mean,
+        longest_run=runs.longest,
+        source=counted.source,
+        counts=counts,
+        sure=sure,
+        run_of=over_time.run_of,
+        size_error=size.error,
+        dominance=dominance(runs, counts),
+        long_memory=has_long_memory(counted.more_often(), runs.most),
     )
+
+
+def _no_disturbances(merged: Merged, source: OrderSource) -> Disturbances:
+    nothing = np.empty(0, dtype=np.int64)
+    return Disturbances(
+        n=merged.judged,
+        time_ns=_time_ns(merged),
+        surely=0,
+        possibly=0,
+        least=0,
+        most=0,
+        longest=0,
+        scale=0,
+        size=1.0,
+        longest_run=0.0,
+        source=source,
+        counts=nothing,
+        sure=nothing,
+        run_of=nothing,
+    )
+
+
+def _runs_by_intervals(exceeded: int, counts: IntArray) -> RunLengths:
+    """Run lengths if only ``counts`` per interval are known: each of the ``exceeded`` values may be a run."""
+    excess = counts - counts.sum() / max(counts.size, 1)
+    return RunLengths(exceeded, 0.0, float(np.max(excess, initial=0.0)))
 
 
 def size_of_clusters(exceeded: int, runs: RunLengths, scale: int, low: IntArray, high: IntArray) -> ClusterSize:
@@ -248,6 +273,19 @@ class RunLengths(NamedTuple):
     longest: float
 
 
+class _OverTime(NamedTuple):
+    """Exceedances of each interval, possibly and surely, and the run that each interval is of.
+
+    ``groups``: number of groups of intervals that surely lie apart; ``longest``: exceedances of the greatest group.
+    """
+
+    possibly: IntArray
+    surely: IntArray
+    run_of: IntArray
+    groups: int
+    longest: int
+
+
 @dataclass(frozen=True)
 class _LimitCounts:
     """Counts of one limit in merged samples."""
@@ -287,8 +325,8 @@ class _LimitCounts:
         counts = (run.limit(series.id) for run, series in self._parts)
         return [limit for limit in counts if limit is not None]
 
-    def over_time(self) -> tuple[IntArray, IntArray, IntArray, int, int]:
-        """Exceedances per interval (possibly, surely), which run each is of, groups of them, and the greatest group."""
+    def over_time(self) -> _OverTime:
+        """Exceedances over time, of all parts one after the other."""
         lows, highs, groups, longest = [], [], 0, 0
         for recording, series in self._parts:
             course = recording.timeline.courses[series.id]
@@ -299,7 +337,7 @@ class _LimitCounts:
             groups += int(np.count_nonzero(surely))
             longest = max(longest, int(possibly.max(initial=0)))
         run_of = np.repeat(np.arange(len(lows)), [low.size for low in lows])
-        return np.concatenate(lows), np.concatenate(highs), run_of, groups, longest
+        return _OverTime(np.concatenate(lows), np.concatenate(highs), run_of, groups, longest)
 
     def per_interval(self, course: Course) -> tuple[IntArray, IntArray]:
         missed = 0 if self.merged.corrected else course.missed
