@@ -42,15 +42,15 @@ class ChangeEffect:
     @property
     def helps(self) -> bool:
         """Whether the quantile or the rate is significantly smaller with the change."""
-        return -1 in self._shown
+        return -1 in self._directions
 
     @property
     def harms(self) -> bool:
         """Whether the quantile or the rate is significantly greater with the change."""
-        return 1 in self._shown
+        return 1 in self._directions
 
     @property
-    def _shown(self) -> set[int]:
+    def _directions(self) -> set[int]:
         return {part.direction for part in (self.effect, self.tail) if part is not None}
 
 

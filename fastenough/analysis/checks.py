@@ -461,7 +461,8 @@ def findings_of(recording: Recording) -> list[CheckFinding]:
 
 
 def findings_between(recording: Recording) -> list[CheckFinding]:
-    """The same without the check for emulation, which forbids a verdict but not a comparison of runs of one board."""
+    """The findings of all checks except that for emulation, which forbids a verdict but not a comparison of runs of
+    one board."""
     return _findings(recording, [check for check in RUN_CHECKS if check is not _not_emulated])
 
 

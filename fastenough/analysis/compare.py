@@ -96,7 +96,10 @@ class Comparison:
 
     def chances(self) -> list[float]:
         """p-values of the differences that have one, in order."""
-        chances = [*(each.chance for each in self.quantiles), *(each.chance for each in self.rates)]
+        chances = [
+            *(difference.chance for difference in self.quantiles),
+            *(difference.chance for difference in self.rates),
+        ]
         return [chance for chance in chances if chance is not None]
 
     def no_interval(self) -> NoInterval:
@@ -300,7 +303,9 @@ def compare(
     difference; the mark ``shown`` holds for all of them together.  The seed is fixed, so the same input gives the same
     output.  Raises as :func:`sides_of` does.
     """
-    return judged_together([each for other in others for each in _with_base(base, other, limits_ns, confidence)])
+    return judged_together(
+        [comparison for other in others for comparison in _with_base(base, other, limits_ns, confidence)]
+    )
 
 
 # --- sentences
@@ -364,7 +369,7 @@ def comparison_text(comparison: Comparison, which: str) -> str:
     return f"no interval for the {which} run ({comparison.no_interval()})"
 
 
-def _telling(comparisons: Sequence[Comparison], judged: Collection[str]) -> list[Comparison]:
+def _relevant(comparisons: Sequence[Comparison], judged: Collection[str]) -> list[Comparison]:
     """The comparisons of judged series, or all if there are none."""
     return [comparison for comparison in comparisons if comparison.series.split(" ")[0] in judged] or list(comparisons)
 
@@ -389,15 +394,15 @@ def conclusion(comparisons: Sequence[Comparison], judged: Collection[str]) -> st
 
 
 def _conclusion_of_run(comparisons: Sequence[Comparison], judged: Collection[str], which: str) -> str:
-    telling = _telling(comparisons, judged)
-    if len(telling) == 1:
-        return f"{telling[0].series}: {comparison_text(telling[0], which)}"
-    directions = [{finding(difference) for difference in comparison.quantiles} for comparison in telling]
+    relevant = _relevant(comparisons, judged)
+    if len(relevant) == 1:
+        return f"{relevant[0].series}: {comparison_text(relevant[0], which)}"
+    directions = [{finding(difference) for difference in comparison.quantiles} for comparison in relevant]
     greater, smaller = (sum(what in difference for difference in directions) for what in (GREATER, SMALLER))
     if not greater and not smaller:
-        return f"no difference of the {which} run is shown in any of {len(telling)} series"
+        return f"no difference of the {which} run is shown in any of {len(relevant)} series"
     return (
-        f"of {len(telling)} series, the {which} run is greater at some quantile in {greater} and smaller in "
+        f"of {len(relevant)} series, the {which} run is greater at some quantile in {greater} and smaller in "
         f"{smaller}; each is below"
     )
 

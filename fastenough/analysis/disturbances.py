@@ -206,8 +206,8 @@ def _runs_by_intervals(exceeded: int, counts: IntArray) -> RunLengths:
 
 
 def size_of_clusters(exceeded: int, runs: RunLengths, scale: int, low: IntArray, high: IntArray) -> ClusterSize:
-    """Of so many exceedances in ``runs``; ``scale``: of their dependence; ``low`` and ``high``: exceedances of each
-    interval, at most and surely."""
+    """Size of the clusters of exceedances in ``runs``; ``scale``: of their dependence; ``low`` and ``high``:
+    exceedances of each interval, at most and surely."""
     independent = low.size >= LEAST_INTERVALS and not scale
     counts = (low,) if np.array_equal(low, high) else (low, high)
     return cluster_size(exceeded, runs.most, runs.squares, *counts, independent=independent)

@@ -41,7 +41,8 @@ class NoFit(Exception):
 
 @dataclass(frozen=True)
 class TailModel:
-    """Of the maximum of a stretch: location and scale in ns, shape (above 0: heavy; below 0: it has an upper end)."""
+    """Distribution of the maximum of a stretch: location and scale in ns, shape (above 0: heavy; below 0: it has an
+    upper end)."""
 
     location_ns: float
     scale_ns: float
@@ -87,7 +88,7 @@ def _level_above(expected: float, shape: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Likelihood:
-    """Of maxima; below ``threshold_ns``, where there is one, only their number counts."""
+    """Likelihood of maxima; of those below ``threshold_ns``, if any, only the number counts."""
 
     maxima: Maxima
     threshold_ns: float | None = None
@@ -113,7 +114,7 @@ class Likelihood:
         return ends, count[above].astype(np.float64), int(count[~above].sum())
 
     def _negative(self, location: float, log_scale: float, shape: float) -> float:
-        """Of parameters in the search's unit."""
+        """Negative logarithm of the likelihood of parameters in the unit of the search."""
         ends, count, below = self._cells
         first, last = _excesses((ends - location) * math.exp(-log_scale), shape)
         if not math.isfinite(first[0]) or not first[-1] > last[-1]:
@@ -136,7 +137,7 @@ class Likelihood:
         return TailModel(centre + location * width, math.exp(log_scale) * width, shape, self.maxima.stretch_ns)
 
     def return_level(self, mission_ns: float) -> ReturnLevel:
-        """With its interval; raises NoFit."""
+        """The level of a mission with its interval; raises NoFit."""
         expected = self.maxima.stretch_ns / mission_ns
         centre, width = self._unit
         best = (self.fitted().level_ns(mission_ns) - centre) / width
@@ -167,7 +168,7 @@ class _Profile:
         return self.known[level]
 
     def _negative(self, level: float, at: FloatArray) -> float:
-        """Of location and shape: the scale is such that the level is kept."""
+        """Negative logarithm of the likelihood of location and shape, with the scale that gives the level."""
         location, shape = at[0], at[-1]
         scale = (level - location) / _level_above(self.expected, shape)
         return self.likelihood._negative(location, math.log(scale), shape) if scale > 0 else math.inf

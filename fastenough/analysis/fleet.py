@@ -38,7 +38,7 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class BoardResult:
-    """What one board shows.
+    """The result of one board.
 
     ``within``: it is shown, by itself, to keep the requirement under every load.  ``exceeds``: it is shown, among all
     boards, not to.  ``p_value``: of the allowed rate, the least over CPUs and loads.  ``scale_ns``: disturbances no
@@ -109,7 +109,7 @@ class RateAcrossBoards:
 
 @dataclass(frozen=True)
 class FleetEvidence:
-    """What all boards show together.
+    """The evidence of all boards together.
 
     ``share_shown``: at least this share of all boards of the type keep the requirement, at its confidence.
     ``boards_needed``: boards in all, of which those not shown to stay as they are, for the required share.
@@ -271,7 +271,7 @@ def _free_ns(stated: StatedMaximum) -> float:
 
 
 class _Pool(NamedTuple):
-    """What is compared between boards: one CPU under one load."""
+    """The unit of a comparison between boards: one CPU under one load."""
 
     load: str | None
     series: str
@@ -345,7 +345,7 @@ def share_text(share: float) -> str:
 
 
 def requirement_text(required: Requirement) -> str:
-    """What each board must keep."""
+    """The requirement of each board."""
     limit = words.exact_time(required.limit_ns)
     if required.miss_rate:
         return f"at most {words.rate_of(required.miss_rate, 'activations')} above {limit}"
@@ -382,7 +382,7 @@ def headline(evidence: FleetEvidence, verdict: Verdict, board_type: str, loads: 
 
 
 def reasons(evidence: FleetEvidence, excluded: Sequence[ExcludedRuns], *, complete: bool) -> Iterator[str]:
-    """What refuses a PASS, board by board."""
+    """The reasons against a PASS, board by board."""
     for board in evidence.exceeding:
         yield f"board {board.board}: {_against(board)}"
     if not complete and excluded:
@@ -409,7 +409,7 @@ def _undecided(board: BoardResult) -> str:
 
 
 def next_steps(evidence: FleetEvidence, verdict: Verdict) -> Iterator[str]:
-    """What leads to a PASS; nothing after a verdict."""
+    """Steps that lead to a PASS; none after a verdict."""
     if verdict in (Verdict.PASS, Verdict.FAIL):
         return
     for board in evidence.boards:

@@ -57,7 +57,7 @@ def load_ran(recording: Recording) -> Iterator[CheckFinding]:
 
 
 def _load_read_back(proof: LoadProof | None, name: str) -> Iterator[CheckFinding]:
-    """Of a load that was read back, not started: missing proof is INCONCLUSIVE, not BROKEN."""
+    """Check of a load that was read back, not started: missing proof is INCONCLUSIVE, not BROKEN."""
     if proof is None or proof.name != name or proof.ran is not True:
         reasons = "; ".join(proof.reasons) if proof else "not recorded"
         yield CheckFinding(
@@ -181,7 +181,7 @@ def _use_over_time(recording: Recording) -> _Use:
 
 
 def _cpu_time_of_intervals(recording: Recording) -> KnownValues:
-    """The same of a recording that was read from its text."""
+    """CPU time of the load per interval, of a recording that was read from its text."""
     uses = [None if interval.load is None else interval.load.cpu_ns for interval in recording.intervals]
     return np.array([use or 0 for use in uses], dtype=np.int64), np.array([use is not None for use in uses], dtype=bool)
 

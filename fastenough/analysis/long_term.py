@@ -61,7 +61,8 @@ class FiveMinutes:
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """What one stretch of time held: values per bucket of the scale of intervals, ascending, and the greatest one."""
+    """The values of one stretch of time: values per bucket of the scale of intervals, ascending, and the greatest
+    one."""
 
     begin_wall_ns: int
     maximum_ns: float

@@ -36,7 +36,7 @@ class LongerRecording:
 
 
 def longer_recording(recording: Recording) -> LongerRecording:
-    """Of a recording, what is compared with estimates."""
+    """The part of a recording that is compared with estimates."""
     return LongerRecording(
         recording.run_id,
         recording.duration_ns,

@@ -59,7 +59,7 @@ class Maxima:
 
 
 def maxima_of(parts: Sequence[tuple[Recording, Series]]) -> Maxima:
-    """Of series of one CPU, from one or several runs: their intervals, in the order of time.
+    """Maxima of the intervals of series of one CPU, from one or several runs, in the order of time.
 
     An interval shorter than half the run's usual one belongs to the one before it, or at the begin of a run to the one
     after it.  Where the intervals of runs differ in length, those of each run are gathered to stretches of one length:

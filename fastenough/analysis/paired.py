@@ -69,7 +69,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Effect:
-    """What the change does to one quantile of a run, in ns: means over the runs, the effect with its interval.
+    """Effect of the change on one quantile of a run, in ns: means over the runs, the effect with its interval.
 
     ``chance``: the least error at which the interval excludes zero.  ``shown``: zero is excluded also when the effects
     on all quantiles are judged together.
@@ -96,7 +96,8 @@ class Effect:
 
 @dataclass(frozen=True)
 class TailRate:
-    """How often a value lies beyond ``limit_ns``: means over the runs, the effect with its interval.
+    """Effect of the change on the rate of values beyond ``limit_ns``: means over the runs, the effect with its
+    interval.
 
     The limit favours neither side: see :class:`Method`.
     """
@@ -126,7 +127,7 @@ def _direction(shown: bool, lower: float, upper: float) -> int:
 
 @dataclass(frozen=True)
 class Effects:
-    """Of one kind of series, all CPUs together; ``n`` and ``maxima_ns`` without and with the change.
+    """Effects on one kind of series, all CPUs together; ``n`` and ``maxima_ns`` without and with the change.
 
     ``left_out``: excluded pairs, with the reason.  ``differs``: differences between runs with the change and those
     without.  ``period_runs``: length of a significant period of the values, in runs; None without one.  ``evidence``:
@@ -210,7 +211,7 @@ class _ResampledPair:
 
 
 def orders(pairs: Sequence[Pair]) -> BoolArray:
-    """Of each pair, whether the run with the change was made first."""
+    """Marks of the pairs whose run with the change was made first."""
     return np.array([pair.with_it_first for pair in pairs], bool)
 
 
@@ -268,7 +269,7 @@ def limit_of_first_round(quantiles_ns: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class Method:
-    """How pairs are judged.
+    """A method of judging pairs.
 
     ``estimate``: function of the differences of pairs (at least, at most), of the marks of pairs with the change first,
     and of the confidence.  ``significant``: marks the estimates that are significant when all are judged together.

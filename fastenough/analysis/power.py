@@ -55,7 +55,7 @@ _VALUES = Merged("planned", (), 1.0, _INTERVAL_NS, True, False, Histogram(10), 0
 """Placeholder for the values in evidence, which are not used for a rate."""
 
 Numbers = list[int | None]
-"""Of activations, in the order of :data:`POWERS`; None if no reasonable number has the power."""
+"""Numbers of activations, in the order of :data:`POWERS`; None if no reasonable number has the power."""
 _NO_NUMBERS: Numbers = [None for _ in POWERS]
 Judge = Callable[[Disturbances, Requirement, Merged], float]
 """Probability of a verdict on these disturbances."""

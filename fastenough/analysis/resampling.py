@@ -57,7 +57,7 @@ class Blocks:
 
     @cached_property
     def _total(self) -> IntArray:
-        """Of all runs, cells x buckets."""
+        """Counts of all runs, cells x buckets."""
         return np.concatenate(self.counts)
 
     @cached_property
@@ -68,16 +68,16 @@ class Blocks:
 
     @property
     def number(self) -> int:
-        """How many blocks there are; 0 where they are too few to draw."""
+        """Number of blocks; 0 if they are too few to draw from."""
         run_cells = divide_into_cells(self.counts)
         return 0 if run_cells is None else sum(run.shape[0] // run_cells[1] for run in run_cells[0])
 
     def redrawn(self, draws: int) -> Blocks:
-        """The same with another number of draws."""
+        """These blocks with another number of draws."""
         return replace(self, draws=draws)
 
     def ranks(self, quantile: float) -> FloatArray | None:
-        """Among all values, the ranks that the quantile takes in the draws; None: see :meth:`no_interval`."""
+        """Ranks of the quantile among all values, one per draw; None: see :meth:`no_interval`."""
         if self._cumulative_draws is None or self.no_interval(quantile) is not None:
             return None
         total = self._total.sum(axis=0)
@@ -106,15 +106,14 @@ class Blocks:
         return [run[:, : bucket + 1].sum(axis=1) - quantile * run.sum(axis=1) for run in self.counts]
 
     def _outlasts_blocks(self, bucket: int, below: Sequence[FloatArray]) -> bool:
-        """Whether dependence lasts longer than a block, by the values ``below`` or by the sums, where these tell."""
+        """Whether dependence lasts longer than a block, by the values ``below`` or by the sums, if these show it."""
         by_sums = [] if self.movement is None or self._size_by_sums(bucket) is None else self.movement.within(bucket)
         return outlasts_blocks(below) or outlasts_blocks(by_sums)
 
     def _independent_above(self, bucket: int, quantile: float) -> float:
-        """As how many independent exceedances those of the quantile count, or the values below it where these are
-        fewer.
+        """Equivalent number of independent exceedances of the quantile, or of the values below it if these are fewer.
 
-        Of the ``bucket`` that holds the quantile, only those that lie beyond it count.
+        In the ``bucket`` that holds the quantile, only the values beyond the quantile count.
         """
         total = self._total
         above = total[:, bucket:].sum(axis=1)
@@ -126,9 +125,9 @@ class Blocks:
         return None if self.movement is None else self.movement.size(bucket)
 
     def _size_within(self, bucket: int) -> float:
-        """Size of the clusters of a bucket's values, by what is beside it and by the exact sums.
+        """Size of the clusters of a bucket's values, from the values beside it and from the exact sums.
 
-        Where neither shows it, they are taken to be as long as a block.
+        If neither shows it, clusters are assumed to be as long as a block.
         """
         total = self._total
         beside = [total[:, :bucket].sum(axis=1), total[:, bucket + 1 :].sum(axis=1)]
@@ -140,7 +139,7 @@ class Blocks:
 
 
 def blocks_of(parts: Sequence[tuple[Recording, Series]], magnitudes: bool) -> Blocks:
-    """Of merged samples, all series of a run together; ``magnitudes``: of a two-sided series, without the sign."""
+    """Blocks of merged samples, all series of a run together; ``magnitudes``: absolute values of a two-sided series."""
     by_run: dict[str, tuple[Recording, list[Course]]] = {}
     for recording, series in parts:
         run_courses = by_run.setdefault(recording.run_id, (recording, []))

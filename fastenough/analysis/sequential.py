@@ -21,7 +21,7 @@ from scipy import special
 _BELOW = (3.0, 5.0)
 """Shape and rate of the gamma distribution of rates below the allowed one, in units of it; cut off at 1."""
 _ABOVE = (2.0, 1.0)
-"""The same of rates above the allowed one."""
+"""Shape and rate for the rates above the allowed one."""
 _NONE = 1 / 3
 """Weight of a rate of 0 among those below."""
 _HALVINGS = 60

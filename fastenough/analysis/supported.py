@@ -72,7 +72,7 @@ def _supported(merged: Sequence[Merged], miss_rate: float, confidence: float) ->
 
 
 def all_supported(merged: Sequence[Merged], confidence: float) -> tuple[Supported, ...]:
-    """Of runs of one key, per miss rate for which there are samples enough."""
+    """Limits of runs of one key, one per miss rate with enough samples."""
     filled = [values for values in merged if values.n]
     supported_or_none = (_supported(filled, miss_rate, confidence) for miss_rate in SUPPORTED_MISS_RATES)
     return tuple(supported for supported in supported_or_none if supported is not None)

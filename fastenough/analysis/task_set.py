@@ -54,7 +54,7 @@ class TaskSet:
     chosen: bool = False
 
     def on(self, cpu: int) -> tuple[PeriodicTask, ...]:
-        """Those of one CPU."""
+        """The tasks of one CPU."""
         return (
             self.tasks
             if not self.cpus
@@ -63,7 +63,7 @@ class TaskSet:
 
     @property
     def alone(self) -> tuple[tuple[PeriodicTask, ...], ...]:
-        """Those that share a CPU, each such set once."""
+        """The sets of tasks that share a CPU."""
         return tuple(self.on(cpu) for cpu in sorted(set(self.cpus))) if self.cpus else (self.tasks,)
 
 

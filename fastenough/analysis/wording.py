@@ -415,7 +415,7 @@ def _listed(labels: Sequence[str]) -> str:
 
 
 def reasons(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
-    """What led to the verdict.  After a failure, missing evidence does not matter.
+    """The reasons of the verdict.  After a failure, missing evidence does not matter.
 
     CPUs that none of the runs measured are named in the headline, if it names any, and not repeated.
     """

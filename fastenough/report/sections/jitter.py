@@ -24,11 +24,11 @@ def _latency_over_time(recording: Recording, series: Sequence[Series]) -> Iterat
     """Per interval its end in s, and in µs median and maximum of these series together."""
     begin_ns = recording.intervals[0].begin_mono_ns
     for interval in recording.intervals:
-        held = [interval.histograms[part.id] for part in series if part.id in interval.histograms]
-        held = [values for values in held if values.total]
-        if held:
-            middle = max(values.value_at_rank((values.total + 1) // 2) for values in held)
-            highest = max(values.maximum or 0 for values in held)
+        histograms = [interval.histograms[part.id] for part in series if part.id in interval.histograms]
+        histograms = [values for values in histograms if values.total]
+        if histograms:
+            middle = max(values.value_at_rank((values.total + 1) // 2) for values in histograms)
+            highest = max(values.maximum or 0 for values in histograms)
             yield (interval.end_mono_ns - begin_ns) / _NS_PER_S, middle / 1000, highest / 1000
 
 
