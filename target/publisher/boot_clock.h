@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The clock of all waiting: nobody sets it, and it counts the time of a suspended board. */
+/* The clock of all time-outs: it cannot be set, and includes the time of a suspended board. */
 #ifndef BOOT_CLOCK_H
 #define BOOT_CLOCK_H
 

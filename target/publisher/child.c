@@ -15,13 +15,13 @@
 #include "boot_clock.h"
 
 #define FILE_NUMBER 3
-#define MOST_OPEN 1024
+#define MAX_OPEN 1024
 #define NOT_STARTED 127
 #define NS_PER_MS INT64_C(1000000)
 #define POLL_MS 50
 
-/* An anonymous file, to be read from its beginning; -1 and errno. */
-static int anonymous(const char *content, size_t size)
+/* An memory_file file, to be read from its beginning; -1 and errno. */
+static int memory_file(const char *content, size_t size)
 {
 	int file = memfd_create("fastenough", MFD_CLOEXEC);
 
@@ -32,8 +32,8 @@ static int anonymous(const char *content, size_t size)
 	return file;
 }
 
-/* Only standard input, output and the file stay open, not the connection to the server. */
-static void become(const struct child *child, int input, int output, int file)
+/* Keeps standard input, output and the file open; closes everything else, such as the connection to the server. */
+static void exec_program(const struct child *child, int input, int output, int file)
 {
 	setpgid(0, 0);
 	signal(SIGPIPE, SIG_DFL);
@@ -44,14 +44,14 @@ static void become(const struct child *child, int input, int output, int file)
 		fcntl(file, F_SETFD, 0);
 	else if (file >= 0)
 		dup2(file, FILE_NUMBER);
-	for (int number = file < 0 ? FILE_NUMBER : FILE_NUMBER + 1; number < MOST_OPEN; number++)
+	for (int number = file < 0 ? FILE_NUMBER : FILE_NUMBER + 1; number < MAX_OPEN; number++)
 		close(number);
 	execvp(child->words[0], (char *const *)child->words);
 	dprintf(STDOUT_FILENO, "%s: %s\n", child->words[0], strerror(errno));
 	_exit(NOT_STARTED);
 }
 
-/* Reads until the program and all that it left behind have closed their output; false where the time is up. */
+/* Reads until the program and its descendants have closed their output; false if the time limit expires first. */
 static bool read_line(int output, int64_t end_ns, char *line, size_t room)
 {
 	struct pollfd event = {.fd = output, .events = POLLIN};
@@ -104,7 +104,7 @@ static int run(const struct child *child, int input, int file, char *line, size_
 		return -1;
 	process = fork();
 	if (!process)
-		become(child, input, ends[1], file);
+		exec_program(child, input, ends[1], file);
 	close(ends[1]);
 	if (process > 0)
 		setpgid(process, process);
@@ -120,8 +120,8 @@ static int run(const struct child *child, int input, int file, char *line, size_
 
 int child_run(const struct child *child, char *line, size_t room)
 {
-	int input = anonymous(child->input, child->input_size);
-	int file = child->file ? anonymous(child->file, child->file_size) : -1;
+	int input = memory_file(child->input, child->input_size);
+	int file = child->file ? memory_file(child->file, child->file_size) : -1;
 	int status = -1;
 
 	*line = '\0';

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "say.h"
+#include "log.h"
 
-#define MOST_PACKED ((1 << 20) - 1024) /* a server counts the topic as well */
-#define MOST_LINES (1 << 20)           /* bytes of lines of several intervals */
+#define MAX_PACKED ((1 << 20) - 1024) /* the server's limit includes the topic */
+#define MAX_LINES (1 << 20)           /* bytes of lines of several intervals */
 #define LEVEL 3
 
 struct text {
@@ -42,21 +42,21 @@ static void add_preface(struct text *text, const struct board *board, const stru
 	add(text, recording->head, recording->head_size);
 }
 
-/* Events belong to the interval behind them; those that do not fit beside it are left out. */
-static void add_intervals(struct text *text, struct place *place, struct lines *lines, int most)
+/* Events precede their interval; those that do not fit into the chunk with it are omitted. */
+static void add_intervals(struct text *text, struct position *position, struct lines *lines, int most)
 {
-	size_t begin = text->size, whole = text->size;
+	size_t begin = text->size, complete = text->size;
 	struct line line;
 
 	for (int count = 0; count < most && lines_next(lines, &line);) {
-		bool fits = text->size - begin + line.size <= MOST_LINES;
+		bool fits = text->size - begin + line.size <= MAX_LINES;
 
-		if (line_is_interval(&line, place->interval)) {
+		if (line_is_interval(&line, position->interval)) {
 			if (!fits && count > 0)
 				break;
 			add(text, line.text, line.size);
-			whole = text->size;
-			*place = (struct place){place->interval + 1, lines->offset};
+			complete = text->size;
+			*position = (struct position){position->interval + 1, lines->offset};
 			count++;
 		} else if (fits && line_is(&line, "event")) {
 			add(text, line.text, line.size);
@@ -64,10 +64,10 @@ static void add_intervals(struct text *text, struct place *place, struct lines *
 			break;
 		}
 	}
-	text->size = whole;
+	text->size = complete;
 }
 
-/* False where it is too long for a chunk. */
+/* False if it is too long for a chunk. */
 static bool pack(struct chunk *chunk, const struct text *text)
 {
 	size_t room = ZSTD_compressBound(text->size), size;
@@ -77,7 +77,7 @@ static bool pack(struct chunk *chunk, const struct text *text)
 		abort();
 	size = ZSTD_compress(chunk->payload, room, text->bytes, text->size, LEVEL);
 	chunk->size = ZSTD_isError(size) ? 0 : size;
-	if (chunk->size && chunk->size <= MOST_PACKED)
+	if (chunk->size && chunk->size <= MAX_PACKED)
 		return true;
 	chunk_free(chunk);
 	return false;
@@ -107,7 +107,7 @@ static void pack_loss(struct chunk *chunk, const struct board *board, const stru
 
 	add_preface(&text, board, recording, chunk->after.interval, chunk->after.interval);
 	if (!pack(chunk, &text))
-		say_once(SAY_RING, "the head of %s is too long for a chunk", recording->name);
+		log_once(LOG_RING, "the head of %s is too long for a chunk", recording->name);
 	free(text.bytes);
 }
 
@@ -115,14 +115,14 @@ struct chunk chunk_make(const struct board *board, const struct recording *recor
 {
 	struct chunk chunk = {.after = recording->counted};
 
-	if (recording->gone) {
+	if (recording->removed) {
 		pack_loss(&chunk, board, recording);
 		return chunk;
 	}
 	if (pack_intervals(&chunk, board, recording, folder, INT32_MAX) || pack_intervals(&chunk, board, recording, folder, 1))
 		return chunk;
 	if (chunk.after.interval > recording->sent.interval) {
-		say("interval %" PRId64 " of %s is too long for a chunk and is lost", recording->sent.interval, recording->name);
+		log_line("interval %" PRId64 " of %s is too long for a chunk and is lost", recording->sent.interval, recording->name);
 		pack_loss(&chunk, board, recording);
 	}
 	return chunk;

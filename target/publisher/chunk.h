@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is published, see docs/fleet-boards.md: zstd over a preface, a recording's head, and consecutive intervals. */
+/* A published message: a preface, a recording's head and consecutive intervals, compressed with zstd.  See
+ * docs/fleet-boards.md. */
 #ifndef CHUNK_H
 #define CHUNK_H
 
@@ -8,7 +9,7 @@
 #define CHUNK_MACHINE 33
 #define CHUNK_TYPE 65
 
-/* Who publishes: 32 hexadecimal digits, and letters, digits, dots, hyphens and underscores. */
+/* Identity of the board: 32 hexadecimal digits; letters, digits, dots, hyphens and underscores. */
 struct board {
 	char machine[CHUNK_MACHINE];
 	char type[CHUNK_TYPE];
@@ -17,12 +18,12 @@ struct board {
 struct chunk {
 	char *payload;
 	size_t size;
-	struct place after; /* how far the recording is published with it */
+	struct position after; /* end of the published part, including this chunk */
 };
 
 /*
- * Of what follows `sent`: whole intervals, as many as fit.  An interval that fits into no chunk, and all of a recording
- * that the ring has removed, is reported as lost: a chunk without intervals, whose `oldest` is behind it.
+ * The next chunk after `sent`: as many whole intervals as fit.  An interval too long for a chunk, and the rest of a recording
+ * that the ring has removed, is reported as lost by a chunk without intervals whose `oldest` lies behind it.
  */
 struct chunk chunk_make(const struct board *board, const struct recording *recording, int folder);
 void chunk_free(struct chunk *chunk);

@@ -9,13 +9,13 @@
 #include <time.h>
 
 #include "boot_clock.h"
-#include "say.h"
+#include "log.h"
 
 #define TICK_MS 1000
 #define KEEPALIVE_S 60
-#define MOST_UNDER_WAY 2
-#define MOST_WAIT_NS (300 * NS_PER_S)
-#define LASTING_NS (60 * NS_PER_S)
+#define MAX_IN_FLIGHT 2
+#define MAX_BACKOFF_NS (300 * NS_PER_S)
+#define STABLE_NS (60 * NS_PER_S)
 #define STUCK_NS (1800 * NS_PER_S) /* a slow link needs minutes for one message */
 #define TOPIC 64
 #define REFUSED_SUBSCRIPTION 0x80
@@ -28,7 +28,7 @@ static void on_connect(struct mosquitto *client, void *argument, int status)
 	char *const topics[] = {answers, orders};
 
 	if (status) {
-		say_once(SAY_SERVER, "%s:%d refuses the connection: %s", connection->options->server, connection->options->port,
+		log_once(LOG_SERVER, "%s:%d refuses the connection: %s", connection->options->server, connection->options->port,
 			 mosquitto_connack_string(status));
 		connection->refused = true;
 		return;
@@ -38,7 +38,7 @@ static void on_connect(struct mosquitto *client, void *argument, int status)
 	mosquitto_subscribe_multiple(client, NULL, connection->order ? 2 : 1, topics, 0, 0, NULL);
 }
 
-/* Only now, so that no answer is missed. */
+/* Publishing begins only after the subscription, so that no answer is missed. */
 static void on_subscribe(struct mosquitto *client, void *argument, int id, int count, const int *granted)
 {
 	struct connection *connection = argument;
@@ -46,15 +46,15 @@ static void on_subscribe(struct mosquitto *client, void *argument, int id, int c
 	(void)client;
 	(void)id;
 	if (count < 1 || granted[0] >= REFUSED_SUBSCRIPTION) {
-		say_once(SAY_SERVER, "%s:%d permits no subscription to fe/order/%s; allow it for this board",
+		log_once(LOG_SERVER, "%s:%d permits no subscription to fe/order/%s; allow it for this board",
 			 connection->options->server, connection->options->port, connection->options->board.machine);
 		connection->refused = true;
 		return;
 	}
 	if (count > 1 && granted[1] >= REFUSED_SUBSCRIPTION)
-		say_once(SAY_ORDER, "%s:%d permits no subscription to fe/order/%s" SIGNED "; no order arrives",
+		log_once(LOG_ORDER, "%s:%d permits no subscription to fe/order/%s" SIGNED "; no order arrives",
 			 connection->options->server, connection->options->port, connection->options->board.machine);
-	say_once(SAY_SERVER, "connected to %s:%d", connection->options->server, connection->options->port);
+	log_once(LOG_SERVER, "connected to %s:%d", connection->options->server, connection->options->port);
 	connection->ready = true;
 }
 
@@ -64,8 +64,8 @@ static void on_publish(struct mosquitto *client, void *argument, int id)
 
 	(void)client;
 	(void)id;
-	connection->under_way--;
-	connection->moved_ns = boot_ns();
+	connection->in_flight--;
+	connection->progress_ns = boot_ns();
 }
 
 static void on_message(struct mosquitto *client, void *argument, const struct mosquitto_message *message)
@@ -80,30 +80,30 @@ static void on_message(struct mosquitto *client, void *argument, const struct mo
 		take(connection->argument, message->payload, (size_t)message->payloadlen);
 }
 
-/* Up to half longer, so that the boards of a fleet, or two of one machine ID, do not keep step. */
+/* Waits up to half longer, so that the boards of a fleet, or two of one machine ID, do not stay in step. */
 static void disconnect(struct connection *connection)
 {
 	int64_t now_ns = boot_ns();
 
-	if (connection->connected_ns && now_ns - connection->connected_ns > LASTING_NS)
-		connection_works(connection);
-	connection->next_ns = now_ns + connection->wait_ns + connection->wait_ns / 2 * (random() % 1000) / 1000;
-	connection->wait_ns = connection->wait_ns < MOST_WAIT_NS / 2 ? 2 * connection->wait_ns : MOST_WAIT_NS;
+	if (connection->connected_ns && now_ns - connection->connected_ns > STABLE_NS)
+		connection_reset_backoff(connection);
+	connection->next_ns = now_ns + connection->backoff_ns + connection->backoff_ns / 2 * (random() % 1000) / 1000;
+	connection->backoff_ns = connection->backoff_ns < MAX_BACKOFF_NS / 2 ? 2 * connection->backoff_ns : MAX_BACKOFF_NS;
 	mosquitto_destroy(connection->client);
 	connection->client = NULL;
 	connection->connected_ns = 0;
 	connection->ready = connection->refused = false;
-	connection->under_way = 0;
+	connection->in_flight = 0;
 }
 
-/* What the library says of a certificate is not in its status. */
+/* The library reports certificate errors only in its log. */
 static void on_log(struct mosquitto *client, void *argument, int level, const char *text)
 {
 	struct connection *connection = argument;
 
 	(void)client;
 	if (level == MOSQ_LOG_ERR && !connection->ready)
-		say_once(SAY_SERVER, "%s:%d: %s", connection->options->server, connection->options->port, text);
+		log_once(LOG_SERVER, "%s:%d: %s", connection->options->server, connection->options->port, text);
 }
 
 static const char *reason(int status)
@@ -125,7 +125,7 @@ static int prepare(struct mosquitto *client, const struct options *options)
 	return status;
 }
 
-/* A new client each time: nothing is left of messages that were under way, and certificates are read again. */
+/* A new client each time: it has no messages in flight, and reads certificates again. */
 static void connect_now(struct connection *connection)
 {
 	const struct options *options = connection->options;
@@ -145,7 +145,7 @@ static void connect_now(struct connection *connection)
 		status = mosquitto_connect(client, options->server, options->port, KEEPALIVE_S);
 	if (status) {
 		if (status != MOSQ_ERR_TLS)
-			say_once(SAY_SERVER, "cannot connect to %s:%d: %s; trying again", options->server, options->port, reason(status));
+			log_once(LOG_SERVER, "cannot connect to %s:%d: %s; trying again", options->server, options->port, reason(status));
 		disconnect(connection);
 		return;
 	}
@@ -154,7 +154,7 @@ static void connect_now(struct connection *connection)
 
 static bool is_stuck(const struct connection *connection)
 {
-	return connection->under_way && boot_ns() - connection->moved_ns > STUCK_NS;
+	return connection->in_flight && boot_ns() - connection->progress_ns > STUCK_NS;
 }
 
 void connection_serve(struct connection *connection)
@@ -170,10 +170,10 @@ void connection_serve(struct connection *connection)
 	}
 	status = mosquitto_loop(connection->client, TICK_MS, 1);
 	if (status && !connection->refused && status != MOSQ_ERR_TLS)
-		say_once(SAY_SERVER, "connection to %s:%d lost: %s; trying again", connection->options->server,
+		log_once(LOG_SERVER, "connection to %s:%d lost: %s; trying again", connection->options->server,
 			 connection->options->port, reason(status));
 	else if (is_stuck(connection))
-		say_once(SAY_SERVER, "%s:%d acknowledges no message; connecting again", connection->options->server,
+		log_once(LOG_SERVER, "%s:%d acknowledges no message; connecting again", connection->options->server,
 			 connection->options->port);
 	if (status || connection->refused || is_stuck(connection))
 		disconnect(connection);
@@ -181,15 +181,15 @@ void connection_serve(struct connection *connection)
 
 bool connection_has_room(const struct connection *connection)
 {
-	return connection->ready && connection->under_way < MOST_UNDER_WAY;
+	return connection->ready && connection->in_flight < MAX_IN_FLIGHT;
 }
 
 static void publish(struct connection *connection, const char *topic, const void *payload, size_t size)
 {
 	if (mosquitto_publish(connection->client, NULL, topic, (int)size, payload, 1, false) != MOSQ_ERR_SUCCESS)
 		return;
-	if (!connection->under_way++)
-		connection->moved_ns = boot_ns();
+	if (!connection->in_flight++)
+		connection->progress_ns = boot_ns();
 }
 
 void connection_publish(struct connection *connection, const void *payload, size_t size)
@@ -209,7 +209,7 @@ void connection_reply(struct connection *connection, const char *answer)
 	publish(connection, topic, answer, strlen(answer));
 }
 
-void connection_works(struct connection *connection)
+void connection_reset_backoff(struct connection *connection)
 {
-	connection->wait_ns = NS_PER_S;
+	connection->backoff_ns = NS_PER_S;
 }

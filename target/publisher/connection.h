@@ -2,7 +2,7 @@
 /*
  * The connection to the MQTT server: MQTT 3.1.1, QoS 1, TLS.
  *
- * The server's acknowledgement of a message says nothing about storage: it only limits how many are under way.
+ * An acknowledgement of the server does not mean that a message is stored; it only limits the messages in flight.
  */
 #ifndef CONNECTION_H
 #define CONNECTION_H
@@ -21,22 +21,22 @@ struct connection {
 	void (*order)(void *argument, const char *message, size_t size);  /* NULL: none are accepted */
 	void *argument;
 	struct mosquitto *client; /* NULL: not connected */
-	bool ready;               /* takers' answers arrive */
+	bool ready;               /* subscribed to the takers' answers */
 	bool refused;
-	int under_way;            /* messages that the server has not acknowledged */
-	int64_t moved_ns;         /* when one was acknowledged, or the first of these published */
+	int in_flight;            /* messages that the server has not acknowledged */
+	int64_t progress_ns;         /* time of the last acknowledgement, or of the first publication in flight */
 	int64_t connected_ns;
-	int64_t next_ns, wait_ns; /* when to connect again */
+	int64_t next_ns, backoff_ns; /* next attempt to connect, and the wait after a failure */
 };
 
-/* Connects where that is due, and waits for at most a second for what arrives. */
+/* Connects if that is due, and waits for at most a second for messages. */
 void connection_serve(struct connection *connection);
 /* Whether a message can be published now. */
 bool connection_has_room(const struct connection *connection);
 void connection_publish(struct connection *connection, const void *payload, size_t size);
 /* Sends the answer to an order. */
 void connection_reply(struct connection *connection, const char *answer);
-/* The other side works: the next connection need not wait. */
-void connection_works(struct connection *connection);
+/* The server works: the next attempt to connect need not wait long. */
+void connection_reset_backoff(struct connection *connection);
 
 #endif

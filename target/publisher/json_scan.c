@@ -13,10 +13,10 @@ static void skip_space(struct scan *scan)
 		scan->at++;
 }
 
-static bool take(struct scan *scan, char wanted)
+static bool take(struct scan *scan, char expected)
 {
 	skip_space(scan);
-	if (scan->at == scan->end || *scan->at != wanted)
+	if (scan->at == scan->end || *scan->at != expected)
 		return false;
 	scan->at++;
 	return true;
@@ -37,7 +37,7 @@ static bool skip_string(struct scan *scan)
 	return false;
 }
 
-/* Brackets are only counted: what is between them is checked by whoever reads it. */
+/* Only counts brackets: the content is checked by its reader. */
 static bool skip_nested(struct scan *scan)
 {
 	size_t depth = 0;
@@ -107,13 +107,13 @@ bool json_member(const char *text, size_t size, const char *key, struct json_val
 	return false;
 }
 
-bool json_count(const struct json_value *value, int64_t most, int64_t *number)
+bool json_count(const struct json_value *value, int64_t max, int64_t *number)
 {
 	*number = 0;
 	for (size_t i = 0; i < value->size; i++) {
 		char digit = value->text[i];
 
-		if (digit < '0' || digit > '9' || *number > (most - (digit - '0')) / 10)
+		if (digit < '0' || digit > '9' || *number > (max - (digit - '0')) / 10)
 			return false;
 		*number = 10 * *number + (digit - '0');
 	}

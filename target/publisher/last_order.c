@@ -11,12 +11,12 @@
 
 #include "json_scan.h"
 
-#define MOST_TEXT 32
+#define MAX_TEXT 32
 
 bool last_order_read(const char *path, int64_t *issued_us)
 {
 	int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	char text[MOST_TEXT];
+	char text[MAX_TEXT];
 	ssize_t size;
 
 	*issued_us = 0;
@@ -42,7 +42,7 @@ static bool write_file(const char *path, const char *text)
 	return !close(file) && written;
 }
 
-/* The name survives a power failure as well. */
+/* So that the new name survives a power failure. */
 static bool sync_folder(const char *path)
 {
 	char folder[PATH_MAX];
@@ -60,7 +60,7 @@ static bool sync_folder(const char *path)
 
 bool last_order_write(const char *path, int64_t issued_us)
 {
-	char text[MOST_TEXT], new_path[PATH_MAX];
+	char text[MAX_TEXT], new_path[PATH_MAX];
 
 	if (snprintf(new_path, sizeof(new_path), "%s.new", path) >= (int)sizeof(new_path)) {
 		errno = ENAMETOOLONG;

@@ -2,7 +2,7 @@
 /*
  * fastenough-publisher: publishes what a board's service records, until takers have stored it; see docs/fleet-boards.md.
  *
- * It may be killed at any time: nothing but the ring, the takers' answers and the time of the newest order is needed.
+ * It may be killed at any time: its state is the ring, the takers' answers and the time of the newest order.
  */
 #include <mosquitto.h>
 #include <signal.h>
@@ -26,20 +26,20 @@ struct publisher {
 	bool was_ready;
 };
 
-static void take_answer(void *argument, const char *message, size_t size)
+static void handle_answer(void *argument, const char *message, size_t size)
 {
 	struct publisher *publisher = argument;
 
 	if (delivery_answer(&publisher->ring, message, size, boot_ns()))
-		connection_works(&publisher->connection);
+		connection_reset_backoff(&publisher->connection);
 }
 
-static void take_order(void *argument, const char *message, size_t size)
+static void handle_order(void *argument, const char *message, size_t size)
 {
 	struct publisher *publisher = argument;
 	char answer[ORDERS_ANSWER];
 
-	if (orders_take(&publisher->orders, message, size, answer))
+	if (orders_handle(&publisher->orders, message, size, answer))
 		connection_reply(&publisher->connection, answer);
 }
 
@@ -83,8 +83,8 @@ int main(int argc, char **argv)
 	struct options options = options_parse(argc, argv);
 	struct publisher publisher = {
 		.connection = {
-			.options = &options, .answer = take_answer, .order = options.signers ? take_order : NULL,
-			.argument = &publisher, .wait_ns = NS_PER_S,
+			.options = &options, .answer = handle_answer, .order = options.signers ? handle_order : NULL,
+			.argument = &publisher, .backoff_ns = NS_PER_S,
 		},
 		.orders = {.options = &options},
 		.ring = {.path = options.ring, .folder = -1},

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "say.h"
+#include "log.h"
 
 #define TLS_PORT 8883
 #define PLAIN_PORT 1883
@@ -67,7 +67,7 @@ static int port_of(const char *text)
 	return (int)port;
 }
 
-/* Its first line, without the end of the line; false and errno where the file cannot be read. */
+/* First line of a file, without its newline; false and errno if the file cannot be read. */
 static bool first_line(const char *path, char *text, size_t room)
 {
 	FILE *file = fopen(path, "re");
@@ -94,7 +94,7 @@ static void read_machine(struct options *options)
 	memcpy(options->board.machine, text, CHUNK_MACHINE);
 }
 
-/* Of the hardware, in the letters that a type may have. */
+/* The name of the hardware, with other characters replaced by '-'. */
 static void read_type(struct board *board)
 {
 	char text[CHUNK_TYPE];
@@ -126,7 +126,7 @@ static void require_readable(const char *option, const char *path)
 		bad_input("--%s: %s: %s", option, path, strerror(errno));
 }
 
-/* One that is cut off, or that of an empty file, would be refused by the server, for no reason that it names. */
+/* The server would refuse an empty or truncated password without stating the cause. */
 static void read_password(struct options *options)
 {
 	size_t length;

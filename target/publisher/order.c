@@ -10,11 +10,11 @@
 
 #define HEX "0123456789abcdef"
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-#define MOST_NUMBER (INT64_C(1) << 53)
+#define MAX_NUMBER (INT64_C(1) << 53)
 #define US_PER_S 1000000
-#define MOST_LIFE_S (7 * 86400)
-#define MOST_AHEAD_S 300 /* difference between the clocks of operator and board */
-#define MOST_DIGITS 6
+#define MAX_LIFE_S (7 * 86400)
+#define MAX_AHEAD_S 300 /* allowed difference between the clocks of operator and board */
+#define MAX_DIGITS 6
 
 static bool word(const struct order *order, const char *key, const char *letters, char *out, size_t room)
 {
@@ -28,13 +28,13 @@ static bool number(const struct order *order, const char *key, int64_t *out)
 {
 	struct json_value value;
 
-	return json_member(order->line, order->line_size, key, &value) && json_count(&value, MOST_NUMBER, out);
+	return json_member(order->line, order->line_size, key, &value) && json_count(&value, MAX_NUMBER, out);
 }
 
-/* Two members of one name, other members, spaces: refused. */
+/* Refuses duplicate members, other members and spaces. */
 static bool is_exact(const struct order *order)
 {
-	static char text[ORDER_MOST + 512];
+	static char text[ORDER_MAX + 512];
 	int size = snprintf(text, sizeof(text),
 			    "{\"order\":1,\"id\":\"%s\",\"machine\":\"%s\",\"issued_us\":%" PRId64 ",\"expires_s\":%" PRId64
 			    ",\"by\":\"%s\",\"action\":\"%s\",\"value\":\"%s\"}\n", order->id, order->machine, order->issued_us,
@@ -45,7 +45,7 @@ static bool is_exact(const struct order *order)
 
 bool order_parse(struct order *order, const char *message, size_t size)
 {
-	const char *feed = size <= ORDER_MOST ? memchr(message, '\n', size) : NULL;
+	const char *feed = size <= ORDER_MAX ? memchr(message, '\n', size) : NULL;
 
 	if (!feed)
 		return false;
@@ -69,9 +69,9 @@ const char *order_fault(const struct order *order, const char *machine, int64_t 
 		return "foreign";
 	if (order->expires_s <= now_s)
 		return "expired";
-	if (issued_s > now_s + MOST_AHEAD_S)
+	if (issued_s > now_s + MAX_AHEAD_S)
 		return "early";
-	if (order->expires_s - issued_s > MOST_LIFE_S)
+	if (order->expires_s - issued_s > MAX_LIFE_S)
 		return "long-lived";
 	if (order->issued_us <= last_us)
 		return "replayed";
@@ -83,7 +83,7 @@ static bool is_duration(const char *text)
 	size_t digits = strspn(text, "0123456789");
 	const char *unit = text + digits;
 
-	return digits && digits <= MOST_DIGITS && *text != '0' &&
+	return digits && digits <= MAX_DIGITS && *text != '0' &&
 	       (!strcmp(unit, "ms") || !strcmp(unit, "s") || !strcmp(unit, "min") || !strcmp(unit, "h"));
 }
 

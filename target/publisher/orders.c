@@ -10,13 +10,13 @@
 #include "child.h"
 #include "last_order.h"
 #include "order.h"
-#include "say.h"
+#include "log.h"
 
 #define NAMESPACE "fastenough-order" /* signatures made for another purpose are refused */
 #define MINUTE_NS (60 * NS_PER_S)
-#define MOST_IN_MINUTE 60 /* verification takes time beside real-time tasks */
+#define MAX_IN_MINUTE 60 /* verification takes time beside real-time tasks */
 #define VERIFY_NS (10 * NS_PER_S)
-#define EXECUTE_NS (20 * NS_PER_S) /* shorter than the server's patience with a silent client */
+#define EXECUTE_NS (20 * NS_PER_S) /* shorter than the server's time-out for a silent client */
 #define DETAIL 128
 
 static bool too_many(struct orders *orders)
@@ -27,10 +27,10 @@ static bool too_many(struct orders *orders)
 		orders->minute_ns = now_ns;
 		orders->in_minute = 0;
 	}
-	return ++orders->in_minute > MOST_IN_MINUTE;
+	return ++orders->in_minute > MAX_IN_MINUTE;
 }
 
-/* Whether it is signed by who it names, with a key that the file of allowed signers gives them. */
+/* Whether the named signer has signed it, with a key of the file of allowed signers. */
 static bool is_signed(const struct order *order, const char *signers, char detail[DETAIL])
 {
 	const char *const words[] = {"ssh-keygen", "-Y", "verify", "-f", signers, "-I", order->by, "-n", NAMESPACE, "-s",
@@ -44,7 +44,7 @@ static bool is_signed(const struct order *order, const char *signers, char detai
 	return child_run(&child, detail, DETAIL) == 0;
 }
 
-/* Why the order must not be carried out; NULL where it may, and then it is recorded. */
+/* Reason to refuse the order; NULL if it is accepted, and then recorded. */
 static const char *admit(const struct order *order, const struct options *options, char detail[DETAIL])
 {
 	const char *fault;
@@ -64,7 +64,7 @@ static const char *admit(const struct order *order, const struct options *option
 	return fault;
 }
 
-/* Why it was not carried out; NULL where it was. */
+/* Reason why it was not carried out; NULL if it was. */
 static const char *execute(const struct order *order, const struct options *options, char detail[DETAIL])
 {
 	const char *const words[] = {options->executor, order->action, order->value, NULL};
@@ -80,15 +80,15 @@ static const char *execute(const struct order *order, const struct options *opti
 	return child_run(&child, detail, DETAIL) ? "failed" : NULL;
 }
 
-/* Printable, and without what JSON would escape. */
-static void make_plain(char *text)
+/* Replaces unprintable characters and those that JSON would escape. */
+static void sanitize_text(char *text)
 {
 	for (; *text; text++)
 		if (*text < ' ' || *text > '~' || *text == '"' || *text == '\\')
 			*text = '?';
 }
 
-bool orders_take(struct orders *orders, const char *message, size_t size, char answer[ORDERS_ANSWER])
+bool orders_handle(struct orders *orders, const char *message, size_t size, char answer[ORDERS_ANSWER])
 {
 	static struct order order;
 	char detail[DETAIL] = "";
@@ -96,7 +96,7 @@ bool orders_take(struct orders *orders, const char *message, size_t size, char a
 	bool parsed;
 
 	if (too_many(orders)) {
-		say_once(SAY_ORDER, "more than %d orders in a minute; ignoring the rest", MOST_IN_MINUTE);
+		log_once(LOG_ORDER, "more than %d orders in a minute; ignoring the rest", MAX_IN_MINUTE);
 		return false;
 	}
 	parsed = order_parse(&order, message, size);
@@ -104,12 +104,12 @@ bool orders_take(struct orders *orders, const char *message, size_t size, char a
 		fault = admit(&order, orders->options, detail);
 		if (!fault) {
 			fault = execute(&order, orders->options, detail);
-			say("order %s of %s, %s: %s", order.id, order.by, order.action, fault ? fault : "done");
+			log_line("order %s of %s, %s: %s", order.id, order.by, order.action, fault ? fault : "done");
 		}
 	}
 	if (fault)
-		say_once(SAY_ORDER, "refused an order: %s", fault);
-	make_plain(detail);
+		log_once(LOG_ORDER, "refused an order: %s", fault);
+	sanitize_text(detail);
 	snprintf(answer, ORDERS_ANSWER, "{\"order\":\"%s\",\"state\":\"%s\",\"reason\":\"%s\",\"detail\":\"%s\"}",
 		 parsed ? order.id : "", fault ? "refused" : "done", fault ? fault : "", detail);
 	return true;

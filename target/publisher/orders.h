@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Orders to this board: each is checked, recorded, carried out by a program that the board's administrator names, and
- * answered.  The publisher itself has no right to change anything on the board.
+ * Orders to this board: each is verified, recorded, carried out by a program of the board's administrator, and answered.
+ * The publisher itself has no right to change anything on the board.
  */
 #ifndef ORDERS_H
 #define ORDERS_H
@@ -20,7 +20,7 @@ struct orders {
 	int in_minute;
 };
 
-/* Carries out an order or refuses it, and writes the answer; false where none is sent, since there were too many. */
-bool orders_take(struct orders *orders, const char *message, size_t size, char answer[ORDERS_ANSWER]);
+/* Carries out or refuses an order and writes the answer; false if the limit of orders per minute leaves it unanswered. */
+bool orders_handle(struct orders *orders, const char *message, size_t size, char answer[ORDERS_ANSWER]);
 
 #endif

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "json_scan.h"
-#include "say.h"
+#include "log.h"
 
 #define BLOCK (64 << 10)
-#define MOST_HEAD (1 << 20)
+#define MAX_HEAD (1 << 20)
 
 /*
  * Lines -------------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ void lines_close(struct lines *lines)
 	close(lines->file);
 }
 
-/* Moves what is left to the front, and makes room for a block more. */
+/* Moves unread text to the front, and makes room for another block. */
 static void make_room(struct lines *lines)
 {
 	if (lines->begin)
@@ -62,7 +62,7 @@ static bool read_block(struct lines *lines)
 	ssize_t got;
 
 	make_room(lines);
-	if (lines->size >= RECORDING_MOST_LINE) {
+	if (lines->size >= RECORDING_MAX_LINE) {
 		lines->too_long = true;
 		return false;
 	}
@@ -107,7 +107,7 @@ bool line_is_interval(const struct line *line, int64_t interval)
 	int64_t number;
 
 	return line_is(line, "interval") && json_member(line->text, line->size, "seq", &value) &&
-	       json_count(&value, RECORDING_MOST_INTERVALS, &number) && number == interval;
+	       json_count(&value, RECORDING_MAX_INTERVALS, &number) && number == interval;
 }
 
 /*
@@ -123,7 +123,7 @@ static bool parse_head(struct recording *recording, const struct line *line)
 {
 	struct json_value value;
 
-	if (line->size > MOST_HEAD || !line_is(line, "head") || !json_member(line->text, line->size, "run_id", &value) ||
+	if (line->size > MAX_HEAD || !line_is(line, "head") || !json_member(line->text, line->size, "run_id", &value) ||
 	    !json_plain(&value, recording->run, sizeof(recording->run)) || !valid_run(recording->run))
 		return false;
 	if (json_member(line->text, line->size, "boot_id", &value))
@@ -166,12 +166,12 @@ void recording_free(struct recording *recording)
 	free(recording);
 }
 
-/* Moves a place on over whole intervals, at most up to one of them; false where the lines end before. */
-static bool advance(struct recording *recording, struct lines *lines, struct place *place, int64_t to, int64_t *budget)
+/* Advances a position over complete intervals, up to interval `to`; false if the lines end before. */
+static bool advance(struct recording *recording, struct lines *lines, struct position *position, int64_t to, int64_t *budget)
 {
 	struct line line;
 
-	while (place->interval < to && *budget > 0) {
+	while (position->interval < to && *budget > 0) {
 		if (!lines_next(lines, &line)) {
 			recording->damaged |= lines->too_long;
 			return false;
@@ -179,11 +179,11 @@ static bool advance(struct recording *recording, struct lines *lines, struct pla
 		*budget -= (int64_t)line.size;
 		if (!line_is(&line, "interval"))
 			continue;
-		if (!line_is_interval(&line, place->interval)) {
+		if (!line_is_interval(&line, position->interval)) {
 			recording->damaged = true;
 			return false;
 		}
-		*place = (struct place){place->interval + 1, lines->offset};
+		*position = (struct position){position->interval + 1, lines->offset};
 	}
 	return true;
 }
@@ -194,29 +194,29 @@ void recording_count(struct recording *recording, int folder, int64_t *budget)
 	struct stat found;
 
 	if (recording->damaged || fstatat(folder, recording->name, &found, AT_SYMLINK_NOFOLLOW) ||
-	    (recording->whole && found.st_size == recording->bytes))
+	    (recording->complete && found.st_size == recording->bytes))
 		return;
 	if (!lines_open(&lines, folder, recording->name, recording->counted.offset))
 		return;
 	recording->bytes = found.st_size;
-	recording->whole = !advance(recording, &lines, &recording->counted, RECORDING_MOST_INTERVALS, budget);
+	recording->complete = !advance(recording, &lines, &recording->counted, RECORDING_MAX_INTERVALS, budget);
 	lines_close(&lines);
 	if (recording->damaged)
-		say("%s is damaged: interval %" PRId64 " and all that follow are not published", recording->name,
+		log_line("%s is damaged: interval %" PRId64 " and all that follow are not published", recording->name,
 		    recording->counted.interval);
 }
 
-struct place recording_place(struct recording *recording, int folder, int64_t interval)
+struct position recording_position(struct recording *recording, int folder, int64_t interval)
 {
-	struct place place = recording->stored.interval <= interval ? recording->stored : recording->begin;
+	struct position position = recording->stored.interval <= interval ? recording->stored : recording->begin;
 	int64_t budget = INT64_MAX;
 	struct lines lines;
 
 	if (recording->sent.interval == interval)
 		return recording->sent;
-	if (lines_open(&lines, folder, recording->name, place.offset)) {
-		advance(recording, &lines, &place, interval, &budget);
+	if (lines_open(&lines, folder, recording->name, position.offset)) {
+		advance(recording, &lines, &position, interval, &budget);
 		lines_close(&lines);
 	}
-	return place;
+	return position;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A recording of the board's ring, which may still grow, or be removed for a newer one; and how far it is stored. */
+/* A recording of the board's ring, and how much of it is stored.  It may grow, or be removed for a newer one. */
 #ifndef RECORDING_H
 #define RECORDING_H
 
@@ -10,11 +10,11 @@
 #define RECORDING_NAME 96
 #define RECORDING_RUN 101
 #define RECORDING_BOOT 64
-#define RECORDING_MOST_LINE (15 << 20)
-#define RECORDING_MOST_INTERVALS ((INT64_C(1) << 40) - 1)
+#define RECORDING_MAX_LINE (15 << 20)
+#define RECORDING_MAX_INTERVALS ((INT64_C(1) << 40) - 1)
 
-/* The place in a file behind the line of interval `interval` - 1. */
-struct place {
+/* Position in a file, behind the line of interval `interval` - 1. */
+struct position {
 	int64_t interval, offset;
 };
 
@@ -23,18 +23,18 @@ struct recording {
 	char run[RECORDING_RUN], boot[RECORDING_BOOT];
 	char *head; /* its first line, with the line feed */
 	size_t head_size;
-	struct place begin;   /* behind the head */
-	struct place counted; /* all whole intervals that were seen */
-	struct place stored;  /* a taker has stored all before */
-	struct place sent;
-	bool whole;           /* counted up to the end of the file */
+	struct position begin;   /* behind the head */
+	struct position counted; /* end of the complete intervals read so far */
+	struct position stored;  /* a taker has stored everything before */
+	struct position sent;
+	bool complete;        /* counted up to the end of the file */
 	int64_t bytes;        /* of the file when it was counted */
-	bool damaged;         /* what follows `counted` is no interval that belongs there */
-	bool gone;            /* the ring has removed it */
+	bool damaged;         /* the line after `counted` is not the expected interval */
+	bool removed;         /* the ring has removed it */
 	bool answered;        /* by a taker, since it was last published from `stored` on */
-	int64_t due_ns;       /* publish again from `stored` on, CLOCK_BOOTTIME */
-	int64_t patience_ns;
-	int64_t again_ns;     /* not before this because of an answer */
+	int64_t due_ns;       /* time of the next retry, from `stored` on; CLOCK_BOOTTIME */
+	int64_t retry_ns;
+	int64_t resend_after_ns;     /* a repeated answer causes no retry before this */
 };
 
 /* Lines of an open file from an offset on. */
@@ -51,18 +51,18 @@ struct line {
 	size_t size; /* with the line feed */
 };
 
-/* Reads a recording's head; NULL and errno where it cannot be read, EBADMSG where it is none. */
+/* Reads a recording's head; NULL and errno if it cannot be read, EBADMSG if it is invalid. */
 struct recording *recording_open(int folder, const char *name);
 void recording_free(struct recording *recording);
 
-/* Counts whole intervals that were added, as far as a budget of bytes reaches. */
+/* Counts complete intervals added since the last call, within a budget of bytes. */
 void recording_count(struct recording *recording, int folder, int64_t *budget);
-/* The place before an interval; the last one that there is where the file has fewer. */
-struct place recording_place(struct recording *recording, int folder, int64_t interval);
+/* Position before an interval; behind the last one if the file has fewer. */
+struct position recording_position(struct recording *recording, int folder, int64_t interval);
 
-/* False where the file cannot be opened. */
+/* False if the file cannot be opened. */
 bool lines_open(struct lines *lines, int folder, const char *name, int64_t offset);
-/* The next whole line, valid until the next call; false where there is none (yet). */
+/* The next complete line, valid until the next call; false if there is none yet. */
 bool lines_next(struct lines *lines, struct line *line);
 void lines_close(struct lines *lines);
 

@@ -9,13 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "say.h"
+#include "log.h"
 
 #define ENDING ".jsonl"
 #define SERIAL_DIGITS 10
-#define MOST_FILES 2000 /* the rest waits until these are stored or removed */
-#define MOST_GONE 100
-#define BUDGET (8 << 20) /* bytes read in one scan: a ring of weeks is not read at once beside real-time tasks */
+#define MAX_FILES 2000 /* others wait until these are stored or removed */
+#define MAX_REMOVED 100
+#define BUDGET (8 << 20) /* bytes per scan: reading a ring of weeks at once would disturb real-time tasks */
 
 struct names {
 	char (*all)[RECORDING_NAME];
@@ -64,8 +64,8 @@ static bool list_names(int folder, struct names *names)
 	closedir(listed);
 	if (names->count)
 		qsort(names->all, (size_t)names->count, sizeof(*names->all), by_name);
-	if (names->count > MOST_FILES)
-		names->count = MOST_FILES;
+	if (names->count > MAX_FILES)
+		names->count = MAX_FILES;
 	return true;
 }
 
@@ -75,25 +75,26 @@ static void drop(struct ring_view *view, int index)
 	memmove(view->all + index, view->all + index + 1, (size_t)(--view->count - index) * sizeof(*view->all));
 }
 
-/* Its loss is reported to the takers unless there is none; a board that was away for very long forgets the oldest. */
-static void drop_gone(struct ring_view *view, const struct names *names)
+/* Marks removed recordings, whose loss is reported unless all of them is stored; after a very long absence the oldest are
+ * dropped. */
+static void update_removed(struct ring_view *view, const struct names *names)
 {
-	int gone = 0;
+	int removed = 0;
 
 	for (int i = view->count - 1; i >= 0; i--) {
 		struct recording *recording = view->all[i];
 		bool listed = bsearch(recording->name, names->all, (size_t)names->count, sizeof(*names->all), by_name);
 
-		if (!listed && !recording->gone) {
-			recording->gone = true;
+		if (!listed && !recording->removed) {
+			recording->removed = true;
 			recording->sent = recording->stored;
 		}
-		if (!recording->gone)
+		if (!recording->removed)
 			continue;
 		if (recording->stored.interval >= recording->counted.interval)
 			drop(view, i);
-		else if (++gone > MOST_GONE) {
-			say("the loss of %s is not reported: too many recordings were removed before they were stored", recording->name);
+		else if (++removed > MAX_REMOVED) {
+			log_line("the loss of %s is not reported: too many recordings were removed before they were stored", recording->name);
 			drop(view, i);
 		}
 	}
@@ -127,9 +128,9 @@ static void add_new(struct ring_view *view, const struct names *names)
 		if (recording)
 			insert(view, at, recording);
 		else if (errno != ENOENT && !reported) {
-			say_once(SAY_RING, "cannot publish %s/%s: %s", view->path, names->all[i],
+			log_once(LOG_RING, "cannot publish %s/%s: %s", view->path, names->all[i],
 				 errno == EBADMSG ? "not a recording" : strerror(errno));
-			reported = true; /* two would take turns in the journal, each second */
+			reported = true; /* two would alternate in the journal every second */
 		}
 	}
 }
@@ -139,7 +140,7 @@ static void count_all(struct ring_view *view)
 	int64_t budget = BUDGET;
 
 	for (int i = 0; i < view->count && budget > 0; i++)
-		if (!view->all[i]->gone)
+		if (!view->all[i]->removed)
 			recording_count(view->all[i], view->folder, &budget);
 }
 
@@ -151,11 +152,11 @@ void ring_view_scan(struct ring_view *view)
 		close(view->folder);
 	view->folder = open(view->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (view->folder < 0 || !list_names(view->folder, &names)) {
-		say_once(SAY_RING, "cannot read the ring %s: %s; waiting for it", view->path, strerror(errno));
+		log_once(LOG_RING, "cannot read the ring %s: %s; waiting for it", view->path, strerror(errno));
 		return;
 	}
-	if (names.count) /* an empty folder is a ring that is not mounted, or not begun: nothing of it is lost yet */
-		drop_gone(view, &names);
+	if (names.count) /* an empty folder is a ring not mounted or not begun: nothing is lost */
+		update_removed(view, &names);
 	add_new(view, &names);
 	count_all(view);
 	free(names.all);

@@ -82,7 +82,7 @@ static size_t change(char *text)
 /* The same text again, of what was read. */
 static void check_accepted(void)
 {
-	static char text[2 * ORDER_MOST];
+	static char text[2 * ORDER_MAX];
 	int size = snprintf(text, sizeof(text),
 			    "{\"order\":1,\"id\":\"%s\",\"machine\":\"%s\",\"issued_us\":%" PRId64 ",\"expires_s\":%" PRId64
 			    ",\"by\":\"%s\",\"action\":\"%s\",\"value\":\"%s\"}\n", order.id, order.machine, order.issued_us,
@@ -168,7 +168,7 @@ static void check_answers(void)
 	options.state = state;
 	for (int round = 0; round < 100; round++) {
 		*answer = '\0';
-		answers += orders_take(&orders, text, join(text), answer);
+		answers += orders_handle(&orders, text, join(text), answer);
 		CHECK(!strchr(answer, '\n') && !strstr(answer, "done"));
 	}
 	CHECK(answers == 60);
@@ -206,7 +206,7 @@ static void check_children(void)
 
 int main(void)
 {
-	static char huge[2 * ORDER_MOST];
+	static char huge[2 * ORDER_MAX];
 
 	check_any();
 	check_limits();

@@ -102,7 +102,7 @@ static int64_t number_of(const char *text, size_t size, const char *key)
 	struct json_value value;
 	int64_t number;
 
-	CHECK(json_member(text, size, key, &value) && json_count(&value, RECORDING_MOST_INTERVALS, &number));
+	CHECK(json_member(text, size, key, &value) && json_count(&value, RECORDING_MAX_INTERVALS, &number));
 	return number;
 }
 

@@ -94,7 +94,7 @@ class OrderedBoard:
 @pytest.fixture
 def board(build_directory: Path, tmp_path: Path) -> Iterator[OrderedBoard]:
     require("nats-server", "ssh-keygen")
-    publisher = program(build_directory, "target/publisher/watched-publisher")
+    publisher = program(build_directory, "target/publisher/sanitized-publisher")
     with running_bus(tmp_path) as bus:
         yield OrderedBoard(tmp_path, publisher, bus)
 

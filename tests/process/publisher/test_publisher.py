@@ -32,7 +32,7 @@ _SUBJECT = "/CN=fastenough"
 @pytest.fixture(scope="module")
 def publisher(build_directory: Path) -> Path:
     require("nats-server", "openssl")
-    return program(build_directory, "target/publisher/watched-publisher")
+    return program(build_directory, "target/publisher/sanitized-publisher")
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "say.h"
+#include "log.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,9 +9,9 @@
 #define PROGRAM "fastenough-publisher: "
 #define ROOM 512
 
-static char last[SAY_SUBJECTS][ROOM];
+static char last[LOG_SUBJECTS][ROOM];
 
-static void say_all(const char *format, va_list arguments)
+static void log_arguments(const char *format, va_list arguments)
 {
 	char text[ROOM];
 
@@ -19,16 +19,16 @@ static void say_all(const char *format, va_list arguments)
 	fprintf(stderr, PROGRAM "%s\n", text);
 }
 
-void say(const char *format, ...)
+void log_line(const char *format, ...)
 {
 	va_list arguments;
 
 	va_start(arguments, format);
-	say_all(format, arguments);
+	log_arguments(format, arguments);
 	va_end(arguments);
 }
 
-void say_once(enum say_subject subject, const char *format, ...)
+void log_once(enum log_subject subject, const char *format, ...)
 {
 	char text[ROOM];
 	va_list arguments;
@@ -39,7 +39,7 @@ void say_once(enum say_subject subject, const char *format, ...)
 	if (!strcmp(text, last[subject]))
 		return;
 	memcpy(last[subject], text, sizeof(text));
-	say("%s", text);
+	log_line("%s", text);
 }
 
 void bad_input(const char *format, ...)
@@ -47,7 +47,7 @@ void bad_input(const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	say_all(format, arguments);
+	log_arguments(format, arguments);
 	va_end(arguments);
 	exit(2);
 }
