@@ -17,7 +17,7 @@ from fastenough.link.ssh import CONFIG_SETTING
 from fastenough.model import NotApplicable
 from fastenough.settings import STATE_SETTING
 from tests.support.farm_data import FarmData, make_store
-from tests.support.gauge_simulation import Build, Paced, paced
+from tests.support.gauge_simulation import Build, RealtimeGauge, realtime_gauge
 from tests.support.huge_pages import HUGE_PAGES, only_user
 from tests.support.labgrid_lab import Lab, running_lab
 from tests.support.monitored import build_monitor, build_sleeper
@@ -137,9 +137,9 @@ def gauge_build(build_directory: Path) -> Build:
 
 
 @pytest.fixture
-def instrument(gauge_build: Build, tmp_path: Path) -> Iterator[Paced]:
+def instrument(gauge_build: Build, tmp_path: Path) -> Iterator[RealtimeGauge]:
     """A simulated gauge at the pace of the wall clock."""
-    with paced(gauge_build, tmp_path) as running:
+    with realtime_gauge(gauge_build, tmp_path) as running:
         yield running
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The gauge's firmware, for tests: in simulated time by scripts, or paced to the wall clock on a pseudo-terminal."""
+"""The gauge's firmware, for tests: in simulated time by scripts, or in real time on a pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SETTINGS = {"atmega328p": 4, "atmega32u4": 4, "atmega2560": 6}
 
 @dataclass(frozen=True)
 class Build:
-    """Where the built firmware and its simulators are."""
+    """Paths of the built firmware and of its simulators."""
 
     directory: Path
 
@@ -40,11 +40,11 @@ class Build:
         return self.directory / "gauge" / "sim" / "gauge-exact"
 
     @property
-    def paced(self) -> Path:
+    def realtime(self) -> Path:
         return self.directory / "gauge" / "sim" / "gauge-realtime"
 
     def start(self, script: Sequence[str], mcu: str = "atmega328p") -> subprocess.Popen[str]:
-        """The simulation, given a script; its answer is what it prints."""
+        """Start the simulation with a script; it prints the replies."""
         process = subprocess.Popen(
             [str(self.exact), mcu, str(self.firmware(mcu))],
             stdin=subprocess.PIPE,
@@ -65,7 +65,7 @@ class Build:
 
 @dataclass
 class Replies:
-    """What was printed: each reply up to its end mark, as lines."""
+    """The printed replies: each as its lines, up to its end mark."""
 
     blocks: list[list[str]] = field(default_factory=list)
 
@@ -96,56 +96,56 @@ def pairs(line: str) -> dict[str, str]:
 
 
 def counters(reply: list[str]) -> dict[str, int]:
-    """The numbers of a ``stats`` reply; those of one series get its number behind their name."""
-    found: dict[str, int] = {}
+    """The numbers of a ``stats`` reply; names of a series' numbers end with its number."""
+    numbers: dict[str, int] = {}
     for line in reply:
         values = pairs(line)
         series = values.pop("of_series", "")
-        found |= {name + series: int(value) for name, value in values.items() if value.isdigit() and name != "lines"}
-    return found
+        numbers |= {name + series: int(value) for name, value in values.items() if value.isdigit() and name != "lines"}
+    return numbers
 
 
 def rows(reply: list[str]) -> dict[tuple[int, int, str], int]:
     """Buckets of a ``take``, ``hist`` or ``truth`` reply, by series, magnitude's bucket and sign."""
-    found = {}
+    buckets = {}
     for line in reply:
         if line.startswith("b "):
             _, series, bucket, count = line.split()
-            found[int(series), abs(int(bucket)), "-" if bucket.startswith("-") else ""] = int(count)
-    return found
+            buckets[int(series), abs(int(bucket)), "-" if bucket.startswith("-") else ""] = int(count)
+    return buckets
 
 
 def grown(takes: Sequence[list[str]]) -> list[dict[tuple[int, int, str], int]]:
-    """What each take has beyond the one before: its counts run on, modulo 2^16."""
+    """Increments of each ``take`` over the previous one; counts continue modulo 2^16."""
     before: dict[tuple[int, int, str], int] = {}
-    found = []
+    increments = []
     for take in takes:
         now = rows(take)
-        found.append(
+        increments.append(
             {place: count - before.get(place, 0) for place, count in now.items() if count != before.get(place, 0)}
         )
         before = {place: count % 2**16 for place, count in now.items()}
-    return found
+    return increments
 
 
 def statistics(reply: list[str]) -> dict[int, dict[str, str]]:
     """The exact statistics by series; series that are empty are left out."""
-    found = {}
+    by_series = {}
     for line in reply:
         values = pairs(line)
         if "series" in values and values["count"] != "0":
-            found[int(values.pop("series"))] = values
-    return found
+            by_series[int(values.pop("series"))] = values
+    return by_series
 
 
 def wrong_bins(reply: list[str], truth: list[str]) -> int:
     """How many samples are in a bucket where the truth has none for them."""
-    said, true = rows(reply), rows(truth)
-    return sum(abs(said.get(key, 0) - true.get(key, 0)) for key in said.keys() | true.keys())
+    reported, true = rows(reply), rows(truth)
+    return sum(abs(reported.get(key, 0) - true.get(key, 0)) for key in reported.keys() | true.keys())
 
 
 class Follower(threading.Thread):
-    """A board on the pins of a paced gauge that follows its input; it misses edges when told to."""
+    """A board on the pins of a real-time gauge that follows its input; it ignores the next ``deaf`` edges."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(daemon=True)
@@ -171,9 +171,9 @@ class Follower(threading.Thread):
         self._socket.sendall(words.encode())
 
     def hear(self, edges: int) -> None:
-        """Until so many more have come, however slowly this machine simulates them."""
-        wanted = self.seen + edges
-        assert eventually(lambda: self.seen >= wanted, 120)
+        """Wait for this many more edges, however slowly this machine simulates them."""
+        expected = self.seen + edges
+        assert eventually(lambda: self.seen >= expected, 120)
 
     def leave(self) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)
@@ -181,28 +181,28 @@ class Follower(threading.Thread):
 
 
 @dataclass
-class Paced:
-    """A gauge at the pace of the wall clock."""
+class RealtimeGauge:
+    """A simulated gauge that runs in real time."""
 
     process: subprocess.Popen[str]
     port: str
     pins: Path
 
     def end(self) -> dict[str, int]:
-        """Ends it; what it has counted."""
+        """Stop it and return its counters."""
         self.process.terminate()
         out, _ = self.process.communicate(timeout=20)
         return {name: int(value) for name, value in pairs(out.splitlines()[-1]).items()}
 
 
 @contextlib.contextmanager
-def paced(build: Build, directory: Path, before: Sequence[str] = ()) -> Iterator[Paced]:
+def realtime_gauge(build: Build, directory: Path, before: Sequence[str] = ()) -> Iterator[RealtimeGauge]:
     """``before`` is put in front of its command, as to start it as another user."""
     pins, link = directory / "pins", directory / "gauge"
     process = subprocess.Popen(
         [
             *before,
-            str(build.paced),
+            str(build.realtime),
             "--pins",
             str(pins),
             "--link",
@@ -215,7 +215,7 @@ def paced(build: Build, directory: Path, before: Sequence[str] = ()) -> Iterator
     )
     try:
         assert process.stdout and process.stdout.readline().startswith("ready ")
-        yield Paced(process, str(link), pins)
+        yield RealtimeGauge(process, str(link), pins)
     finally:
         if process.poll() is None:
             process.kill()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A campaign with an instrument, without a guest: a paced gauge beside a task on this machine.
+"""A campaign with an instrument, without a guest: a real-time gauge beside a task on this machine.
 
 Interrupted or killed, it goes on where it was; own loads, warm-up and repetition are as in every other campaign.
 """
@@ -19,7 +19,7 @@ from fastenough.implementations import IMPLEMENTATIONS
 from fastenough.model import Outcome
 from fastenough.recording import Recording
 from fastenough.store import Store
-from tests.support.gauge_simulation import Build, Follower, Paced, paced
+from tests.support.gauge_simulation import Build, Follower, RealtimeGauge, realtime_gauge
 from tests.support.processes import eventually, start_bench
 from tests.support.stand_in import StandIn
 
@@ -49,14 +49,14 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def instrument(gauge_build: Build, tmp_path: Path) -> Iterator[Paced]:
-    with paced(gauge_build, tmp_path) as running:
+def instrument(gauge_build: Build, tmp_path: Path) -> Iterator[RealtimeGauge]:
+    with realtime_gauge(gauge_build, tmp_path) as running:
         Follower(running.pins)
         yield running
 
 
 @pytest.fixture
-def plan(instrument: Paced, tmp_path: Path) -> Path:
+def plan(instrument: RealtimeGauge, tmp_path: Path) -> Path:
     (tmp_path / "self-test.json").write_text('{"passed": true, "minimum": {"0": 0}, "maximum": {"0": 0}}')
     path = tmp_path / "plan.toml"
     path.write_text(PLAN.format(port=instrument.port))

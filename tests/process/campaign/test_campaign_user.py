@@ -16,7 +16,7 @@ from fastenough.model import BadInput, Outcome
 from fastenough.recording import Recording, read_recording
 from fastenough.settings import Settings
 from tests.process.campaign.test_campaign_instrument import PLAN
-from tests.support.gauge_simulation import Build, Follower, paced
+from tests.support.gauge_simulation import Build, Follower, realtime_gauge
 from tests.support.ordinary_user import User, ordinary_user
 from tests.support.processes import eventually, with_words
 
@@ -44,7 +44,7 @@ def sudoer(probe_binary: str) -> Iterator[User]:
 @pytest.fixture
 def plan(sudoer: User, gauge_build: Build) -> Iterator[str]:
     """Beside a gauge that the user may open."""
-    with paced(gauge_build, sudoer.home, before=sudoer.prefix()) as gauge:
+    with realtime_gauge(gauge_build, sudoer.home, before=sudoer.prefix()) as gauge:
         Follower(gauge.pins)
         (sudoer.home / "self-test.json").write_text('{"passed": true, "minimum": {"0": 0}, "maximum": {"0": 0}}')
         path = sudoer.home / "plan.toml"

@@ -30,7 +30,7 @@ from fastenough.gauge.protocol import Identity
 from fastenough.gauge.session import Gauge
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Histogram, read_recording
-from tests.support.gauge_simulation import Follower, Paced, gauge_command
+from tests.support.gauge_simulation import Follower, RealtimeGauge, gauge_command
 from tests.support.json_documents import require_valid
 
 HERTZ = 16_000_000
@@ -127,7 +127,7 @@ def test_other_pulses_are_refused(deviations: list[int], said: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_simulated_gauge_keeps_the_time_it_is_paced_by(instrument: Paced, tmp_path: Path) -> None:
+def test_the_simulated_gauge_keeps_the_time_it_is_paced_by(instrument: RealtimeGauge, tmp_path: Path) -> None:
     done = gauge_command("calibrate", instrument.port, "-D", "3s", "--json")
     assert done.returncode == 0, done.stderr
     measured = require_valid("gauge calibrate", done.stdout)
@@ -157,7 +157,7 @@ def test_the_simulated_gauge_keeps_the_time_it_is_paced_by(instrument: Paced, tm
 
 
 @pytest.mark.slow
-def test_the_simulated_gauge_against_pulses(instrument: Paced) -> None:
+def test_the_simulated_gauge_against_pulses(instrument: RealtimeGauge) -> None:
     """A pulse per 1.001 of the simulation's seconds: the gauge seems to be 1000 ppm too quick."""
     board = Follower(instrument.pins)
     ending = threading.Event()
@@ -181,7 +181,7 @@ def test_the_simulated_gauge_against_pulses(instrument: Paced) -> None:
     assert abs((measured["tick_ps"] / 62_500 - 1) * 1e6 + 1000) <= measured["uncertainty_ppm"] + 1
 
 
-def test_without_pulses_there_is_no_calibration(instrument: Paced) -> None:
+def test_without_pulses_there_is_no_calibration(instrument: RealtimeGauge) -> None:
     done = gauge_command("calibrate", instrument.port, "--pps", "-D", "100ms")
     assert (done.returncode, done.stdout) == (4, "")
     assert "wire the pulse per second" in done.stderr

@@ -34,7 +34,7 @@ from fastenough.gauge.session import Gauge
 from fastenough.gauge.stream import Frame, Splitter, latencies, parse_frame
 from fastenough.model import BadInput, Outcome
 from fastenough.recording import read_recording
-from tests.support.gauge_simulation import ROOT, Build, Follower, Impostor, Paced, Relay, gauge_command
+from tests.support.gauge_simulation import ROOT, Build, Follower, Impostor, RealtimeGauge, Relay, gauge_command
 from tests.support.json_documents import require_valid
 from tests.support.processes import eventually, recorded
 
@@ -45,7 +45,7 @@ def one_line(done: subprocess.CompletedProcess[str], status: int) -> str:
     return done.stderr
 
 
-def test_a_run_accounts_for_every_edge(instrument: Paced, tmp_path: Path) -> None:
+def test_a_run_accounts_for_every_edge(instrument: RealtimeGauge, tmp_path: Path) -> None:
     board = Follower(instrument.pins)
     with Gauge(instrument.port) as gauge, (tmp_path / "run").open("wb") as stream:
         run = GaugeRun(
@@ -79,7 +79,7 @@ def test_a_run_accounts_for_every_edge(instrument: Paced, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_the_command_writes_a_recording(instrument: Paced, tmp_path: Path) -> None:
+def test_the_command_writes_a_recording(instrument: RealtimeGauge, tmp_path: Path) -> None:
     board = Follower(instrument.pins)
     record = tmp_path / "gauge.jsonl"
     kept = tmp_path / "selftest.json"
@@ -125,7 +125,7 @@ def test_the_command_writes_a_recording(instrument: Paced, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_periods_of_a_board(instrument: Paced, tmp_path: Path) -> None:
+def test_periods_of_a_board(instrument: RealtimeGauge, tmp_path: Path) -> None:
     board = Follower(instrument.pins)
     ending = threading.Event()
 
@@ -153,7 +153,7 @@ def test_periods_of_a_board(instrument: Paced, tmp_path: Path) -> None:
     assert recording.totals[0].value_at_rank(recording.totals[0].total // 2) <= 64
 
 
-def test_identity_and_self_test(instrument: Paced) -> None:
+def test_identity_and_self_test(instrument: RealtimeGauge) -> None:
     said = require_valid("gauge id", gauge_command("id", instrument.port, "--json").stdout)
     assert (said["mcu"], said["tick_ps"], said["k"]) == ("atmega328p", 62_500, 4)
     assert "resolution 62.5 ns" in gauge_command("id", instrument.port).stdout
@@ -164,7 +164,7 @@ def test_identity_and_self_test(instrument: Paced) -> None:
     assert not said["passed"]
 
 
-def test_streamed_samples_are_those_of_the_histogram(instrument: Paced) -> None:
+def test_streamed_samples_are_those_of_the_histogram(instrument: RealtimeGauge) -> None:
     Follower(instrument.pins)
     with Gauge(instrument.port) as gauge:
         gauge.stream(True)
@@ -183,7 +183,7 @@ def test_streamed_samples_are_those_of_the_histogram(instrument: Paced) -> None:
         assert (len(values), sum(values), max(values)) == (histogram.total, histogram.sum, histogram.maximum)
 
 
-def test_unplugged_in_mid_run_keeps_the_data(instrument: Paced, tmp_path: Path) -> None:
+def test_unplugged_in_mid_run_keeps_the_data(instrument: RealtimeGauge, tmp_path: Path) -> None:
     Follower(instrument.pins)
     record = tmp_path / "gauge.jsonl"
     running = subprocess.Popen(
@@ -220,7 +220,7 @@ def test_unplugged_in_mid_run_keeps_the_data(instrument: Paced, tmp_path: Path) 
 
 @pytest.mark.slow
 def test_what_is_damaged_on_its_way_is_asked_for_again(
-    instrument: Paced, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    instrument: RealtimeGauge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A row, a statistic, an end mark, a command: nothing is lost, and the run is completed."""
     monkeypatch.setattr(Line, "silence_s", 2.0)
@@ -261,7 +261,7 @@ def test_what_is_damaged_on_its_way_is_asked_for_again(
 
 
 @pytest.mark.slow
-def test_interrupted_run_ends_its_recording(instrument: Paced, tmp_path: Path) -> None:
+def test_interrupted_run_ends_its_recording(instrument: RealtimeGauge, tmp_path: Path) -> None:
     Follower(instrument.pins)
     record = tmp_path / "gauge.jsonl"
     running = subprocess.Popen(
@@ -317,12 +317,12 @@ def test_firmware_of_another_version() -> None:
     )
 
 
-def test_a_port_in_use(instrument: Paced) -> None:
+def test_a_port_in_use(instrument: RealtimeGauge) -> None:
     with Gauge(instrument.port):
         assert "another program uses it" in one_line(gauge_command("id", instrument.port), 2)
 
 
-def test_what_the_gauge_refuses(instrument: Paced) -> None:
+def test_what_the_gauge_refuses(instrument: RealtimeGauge) -> None:
     with Gauge(instrument.port) as gauge:
         with pytest.raises(Refused, match="max must not be below min"):
             gauge.start_response(20, 10, 1000)
@@ -335,7 +335,7 @@ def test_what_the_gauge_refuses(instrument: Paced) -> None:
 
 
 @pytest.mark.slow
-def test_options_that_do_not_fit(instrument: Paced, tmp_path: Path) -> None:
+def test_options_that_do_not_fit(instrument: RealtimeGauge, tmp_path: Path) -> None:
     record = str(tmp_path / "r")
     assert "periodic requires --period" in one_line(
         gauge_command("run", "periodic", instrument.port, "--record", record), 2
@@ -445,6 +445,6 @@ def test_lost_counts_by_mode() -> None:
     assert (response.lost(0), periodic.lost(0), response.stored(0), response.lost(1)) == (6, 7, 5, 0)
 
 
-def test_times_beyond_the_instrument_are_refused(instrument: Paced) -> None:
+def test_times_beyond_the_instrument_are_refused(instrument: RealtimeGauge) -> None:
     with Gauge(instrument.port) as gauge, pytest.raises(BadInput, match="too long"):
         Response(1000, 2000, 10**10).start(gauge, gauge.identity.tick_ps)

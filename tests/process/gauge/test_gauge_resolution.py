@@ -25,7 +25,7 @@ from fastenough.model import Outcome
 from fastenough.recording import Histogram, Recording, read_recording
 from fastenough.recording.histogram import bucket_index, bucket_lowest, sums_fault
 from fastenough.recording.reader import as_counted_by_instrument
-from tests.support.gauge_simulation import HERTZ, Build, counters, paced
+from tests.support.gauge_simulation import HERTZ, Build, counters, realtime_gauge
 from tests.support.recordings import Plan, recording
 
 K = 4
@@ -34,7 +34,7 @@ UNO = Identity("1", "atmega328p", 1, 62_500, K, 24, True)
 
 
 class Exact(threading.Thread):
-    """A board on the pins of a paced gauge whose answers come after exactly so long."""
+    """A board on the pins of a real-time gauge whose answers come after exactly so long."""
 
     def __init__(self, path: Path, delay_ns: int) -> None:
         super().__init__(daemon=True)
@@ -64,7 +64,7 @@ def test_a_constant_answer_is_told_to_a_microsecond(gauge_build: Build, tmp_path
     This machine may be too busy to place an answer where it belongs in the simulation; the p99 is asked for where that
     happened to fewer than one in a hundred.
     """
-    with paced(gauge_build, tmp_path) as instrument:
+    with realtime_gauge(gauge_build, tmp_path) as instrument:
         Exact(instrument.pins, delay_us * 1000)
         with Gauge(instrument.port) as gauge, (tmp_path / "run").open("wb") as stream:
             request = Response(500_000, 2_000_000, 500_000_000)

@@ -17,12 +17,12 @@ from fastenough.gauge.run import GaugeRun, Response, RunHead
 from fastenough.gauge.session import Gauge
 from fastenough.model import Outcome
 from fastenough.recording import read_recording
-from tests.support.gauge_simulation import ROOT, Follower, Impostor, Paced, gauge_command
+from tests.support.gauge_simulation import ROOT, Follower, Impostor, RealtimeGauge, gauge_command
 from tests.support.json_documents import require_valid
 from tests.support.processes import eventually, recorded
 
 
-def start(instrument: Paced, record: Path, intervals: int) -> subprocess.Popen[str]:
+def start(instrument: RealtimeGauge, record: Path, intervals: int) -> subprocess.Popen[str]:
     """A run that has recorded so many intervals."""
     running = subprocess.Popen(
         [
@@ -51,7 +51,7 @@ def start(instrument: Paced, record: Path, intervals: int) -> subprocess.Popen[s
 
 
 @pytest.mark.slow
-def test_the_reset_button_fails_the_run(instrument: Paced, tmp_path: Path) -> None:
+def test_the_reset_button_fails_the_run(instrument: RealtimeGauge, tmp_path: Path) -> None:
     Follower(instrument.pins)
     record = tmp_path / "gauge.jsonl"
     running = start(instrument, record, 3)
@@ -67,7 +67,7 @@ def test_the_reset_button_fails_the_run(instrument: Paced, tmp_path: Path) -> No
     assert sum(total.total for total in recording.totals.values()) > 0
 
 
-def test_a_reset_just_before_the_end_is_no_completed_run(instrument: Paced, tmp_path: Path) -> None:
+def test_a_reset_just_before_the_end_is_no_completed_run(instrument: RealtimeGauge, tmp_path: Path) -> None:
     Follower(instrument.pins)
     record = tmp_path / "run"
     with Gauge(instrument.port) as gauge, record.open("wb") as stream:
@@ -107,7 +107,7 @@ def test_counters_that_wrap_go_on() -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_bench_leaves_no_gauge_that_refuses(instrument: Paced, tmp_path: Path) -> None:
+def test_a_killed_bench_leaves_no_gauge_that_refuses(instrument: RealtimeGauge, tmp_path: Path) -> None:
     Follower(instrument.pins)
     for number in range(2):
         killed = start(instrument, tmp_path / f"killed{number}", 1)
@@ -119,7 +119,7 @@ def test_a_killed_bench_leaves_no_gauge_that_refuses(instrument: Paced, tmp_path
     assert require_valid("gauge stop", said.stdout) == {"version": 1, "port": instrument.port, "stopped": False}
 
 
-def test_a_stream_left_on_is_turned_off(instrument: Paced) -> None:
+def test_a_stream_left_on_is_turned_off(instrument: RealtimeGauge) -> None:
     Follower(instrument.pins)
     with Gauge(instrument.port) as gauge:
         gauge.stream(True)
@@ -132,7 +132,7 @@ def test_a_stream_left_on_is_turned_off(instrument: Paced) -> None:
         assert not list(gauge.frames(0.3))
 
 
-def test_a_simulated_gauge_marks_its_recording(instrument: Paced, tmp_path: Path) -> None:
+def test_a_simulated_gauge_marks_its_recording(instrument: RealtimeGauge, tmp_path: Path) -> None:
     Follower(instrument.pins)
     record = tmp_path / "gauge.jsonl"
     done = gauge_command("run", "response", instrument.port, "--record", str(record), "-D", "300ms")

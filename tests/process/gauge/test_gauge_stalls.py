@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The paced gauge is stopped for a while: no edge is lost, none is moved, and what cannot be done ends it."""
+"""The real-time gauge is stopped for a while: no edge is lost, none is moved, and what cannot be done ends it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.gauge.session import Gauge
-from tests.support.gauge_simulation import Build, Follower, Paced, pairs
+from tests.support.gauge_simulation import Build, Follower, RealtimeGauge, pairs
 from tests.support.processes import eventually
 
 TICK_NS = 62.5
@@ -56,7 +56,7 @@ def stopped(process: subprocess.Popen[str]) -> Iterator[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stall_ms", [400, 700, 2000])
-def test_edges_made_during_a_stall_come_at_their_times(instrument: Paced, stall_ms: int) -> None:
+def test_edges_made_during_a_stall_come_at_their_times(instrument: RealtimeGauge, stall_ms: int) -> None:
     """A toggle a millisecond: more edges than simavr has timers, and every period is exact."""
     wire = Wire(instrument.pins)
     with Gauge(instrument.port) as gauge:
@@ -76,7 +76,7 @@ def test_edges_made_during_a_stall_come_at_their_times(instrument: Paced, stall_
     assert -1 <= histogram.minimum <= histogram.maximum <= 1
 
 
-def test_edges_that_were_read_together_are_all_seen(instrument: Paced) -> None:
+def test_edges_that_were_read_together_are_all_seen(instrument: RealtimeGauge) -> None:
     """A busy bench reads them late, all at once: their times say that they came within a microsecond."""
     wire = Wire(instrument.pins)
     with Gauge(instrument.port) as gauge:
@@ -90,7 +90,7 @@ def test_edges_that_were_read_together_are_all_seen(instrument: Paced) -> None:
 
 
 @pytest.mark.slow
-def test_answers_survive_stalls(instrument: Paced) -> None:
+def test_answers_survive_stalls(instrument: RealtimeGauge) -> None:
     board = Follower(instrument.pins)
     with Gauge(instrument.port) as gauge:
         gauge.start_response(16_000, 32_000, 16_000_000)
@@ -108,7 +108,7 @@ def test_answers_survive_stalls(instrument: Paced) -> None:
 def test_more_edges_than_can_wait_end_the_simulation(gauge_build: Build, tmp_path: Path) -> None:
     pins = tmp_path / "pins"
     process = subprocess.Popen(
-        [str(gauge_build.paced), "--pins", str(pins), "atmega328p", str(gauge_build.firmware("atmega328p"))],
+        [str(gauge_build.realtime), "--pins", str(pins), "atmega328p", str(gauge_build.firmware("atmega328p"))],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

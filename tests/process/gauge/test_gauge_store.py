@@ -21,7 +21,7 @@ from fastenough.recording import Histogram, Recording, RecordingWriter
 from fastenough.recording.building import end_series, interval_series, series_end
 from fastenough.store import Store
 from tests.support.cli_calls import command_line
-from tests.support.gauge_simulation import Build, Follower, Paced, paced
+from tests.support.gauge_simulation import Build, Follower, RealtimeGauge, realtime_gauge
 from tests.support.json_documents import require_valid
 from tests.support.processes import eventually, recorded
 
@@ -30,7 +30,7 @@ RESPONSE = ("--min", "500us", "--max", "2ms", "--interval", "300ms")
 
 
 @pytest.mark.slow
-def test_a_run_is_listed_shown_and_reported(instrument: Paced, tmp_path: Path) -> None:
+def test_a_run_is_listed_shown_and_reported(instrument: RealtimeGauge, tmp_path: Path) -> None:
     Follower(instrument.pins)
     store = str(tmp_path / "store")
     done = command_line(
@@ -78,7 +78,7 @@ def test_unplugged_in_mid_run_and_back_under_another_name(gauge_build: Build, tm
     """The pseudo-terminal is another one after coming back; the link, as udev makes it, is not."""
     store = Store(tmp_path / "store")
     link = str(tmp_path / "gauge")
-    with paced(gauge_build, tmp_path) as first:
+    with realtime_gauge(gauge_build, tmp_path) as first:
         Follower(first.pins)
         before = Path(link).readlink()
         held = os.open(before, os.O_RDWR | os.O_NOCTTY)  # so that its number is free for nobody
@@ -114,7 +114,7 @@ def test_unplugged_in_mid_run_and_back_under_another_name(gauge_build: Build, tm
     for leftover in (tmp_path / "gauge", tmp_path / "pins"):
         leftover.unlink(missing_ok=True)
     try:
-        with paced(gauge_build, tmp_path) as second:
+        with realtime_gauge(gauge_build, tmp_path) as second:
             Follower(second.pins)
             assert Path(link).readlink() != before
             done = command_line("gauge", "run", "response", link, "--store", str(store.path), "-D", "1s", *RESPONSE)
@@ -126,7 +126,7 @@ def test_unplugged_in_mid_run_and_back_under_another_name(gauge_build: Build, tm
 
 def test_unplugged_while_idle_it_is_opened_anew_once_it_is_back(gauge_build: Build, tmp_path: Path) -> None:
     link = tmp_path / "gauge"
-    with paced(gauge_build, tmp_path) as first:
+    with realtime_gauge(gauge_build, tmp_path) as first:
         gauge = Gauge(str(link))
         gauge.reconnect()
         first.process.kill()
@@ -135,7 +135,7 @@ def test_unplugged_while_idle_it_is_opened_anew_once_it_is_back(gauge_build: Bui
             gauge.reconnect(0.0)
         for leftover in (link, tmp_path / "pins"):
             leftover.unlink(missing_ok=True)
-        with paced(gauge_build, tmp_path) as second:
+        with realtime_gauge(gauge_build, tmp_path) as second:
             Follower(second.pins)
             gauge.reconnect()
             with (tmp_path / "run").open("wb") as stream:

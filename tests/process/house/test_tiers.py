@@ -15,7 +15,7 @@ from tests.tiers import ROOT, main
 
 NO_TESTS = 5
 PART = "tests/process"
-IN_REAL_TIME = ("simulated_gauge", "Paced", "paced")
+IN_REAL_TIME = ("simulated_gauge", "RealtimeGauge", "realtime_gauge")
 MARKS = {"overview": ("check", "machines"), "files": ("quick", "untimed"), "other": ("check",)}
 HEAD = "import pytest\npytestmark = [{}]\n"
 PASSES_LATER = """
