@@ -9,7 +9,7 @@
 
 #include "bank_read.h"
 
-/* Counts and instants beyond these would overflow what they are added to. */
+/* Counts and instants beyond this could overflow sums. */
 #define MOST ((uint64_t)1 << 62)
 #define MOST_CPUS ((1 << 20) - 1)
 
@@ -74,7 +74,7 @@ static bool check_head(const struct fe_bank_head *head, char fault[BANK_FAULT])
 	return true;
 }
 
-/* A sum lies between what it is when all values are the least, and when all are the greatest. */
+/* A sum lies between count times minimum and count times maximum. */
 static bool sum_fits(const struct fe_stats *stats)
 {
 	int64_t count = (int64_t)stats->count, low, high;

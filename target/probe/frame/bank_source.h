@@ -30,7 +30,7 @@ static inline struct bank_source *bank_source_of(const struct run *run)
 	return (struct bank_source *)run->source;
 }
 
-/* A kernel's SCHED_* in words. */
+/* Name of a SCHED_* policy of the kernel. */
 const char *bank_policy(int policy);
 /* Requested and effective settings of the kernel's task, as settings of the run. */
 void bank_settings_before(struct run *run);

@@ -26,7 +26,7 @@ static inline int64_t mono_ns(void)
 
 /* The wall clock less the monotonic one.  Both are read so often that nothing came between the two readings. */
 int64_t wall_offset_ns(void);
-/* The same of the clock that also goes on while the machine is suspended. */
+/* The same for the clock that includes the time of suspension. */
 int64_t boot_offset_ns(void);
 
 static inline struct timespec timespec_of(int64_t ns)

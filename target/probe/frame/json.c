@@ -89,7 +89,7 @@ static size_t length_of(uint64_t value)
 	return length;
 }
 
-/* Each returns the end of what it wrote, at most NUMBER_MOST behind the text. */
+/* Each returns the end of the written digits, at most NUMBER_MOST behind the text. */
 static char *put_uint(char *text, uint64_t value)
 {
 	char *end = text + length_of(value);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writes JSON into a growing text; commas come by themselves. */
+/* Writes JSON into a growing buffer and inserts the commas. */
 #ifndef JSON_H
 #define JSON_H
 
@@ -28,7 +28,7 @@ void json_null(struct json *json);
 void json_fixed(struct json *json, int64_t thousandths); /* a number with three decimals */
 void json_mean(struct json *json, int64_t sum, uint64_t count); /* the same; without decimals beyond 100 days in ns */
 void json_raw(struct json *json, const char *value, size_t length); /* is JSON already */
-void json_repeat(struct json *json, size_t begin, size_t end);      /* what stands between these places */
+void json_repeat(struct json *json, size_t begin, size_t end);      /* the text between these offsets */
 void json_newline(struct json *json);
 
 /* A key and its value at once. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The head: what was measured, how, and at what cost. */
+/* The head line: the measured acts, the settings, and the cost of measuring. */
 #include <stdio.h>
 #include <string.h>
 
@@ -89,7 +89,7 @@ static void write_parameters(struct json *json, const struct run *run)
 	json_close(json, '}');
 }
 
-/* What a bench finds out about the machine much later holds for this recording only if nobody has booted meanwhile. */
+/* Facts that a bench collects about the machine later apply to this recording only if the boot is the same. */
 static void write_boot_id(struct json *json)
 {
 	char id[BOOT_ID_LENGTH + 1] = "";

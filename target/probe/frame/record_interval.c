@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An interval: what every series took in since the one before, and what the machine did meanwhile. */
+/* The interval line: the values of every series since the previous one, and the counters of system activity. */
 #include "record.h"
 #include "source.h"
 
@@ -64,7 +64,7 @@ static void drain(struct run *run, struct series *series)
 	series_accumulate(series, epoch);
 }
 
-/* What counts in the kernel has parted its epochs already, at an instant that it tells. */
+/* A source has switched its epochs already, at the instant that it returns. */
 static struct instant part_source(struct run *run)
 {
 	struct instant end = run->source->collect(run);

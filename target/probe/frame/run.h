@@ -148,7 +148,7 @@ void run_name(struct run *run);
 /* Locks memory that workers touch, if locking is requested. */
 void run_lock(struct run *run, const void *memory, size_t size);
 
-/* start.c */
+/* start.c: the start, and the warm-up */
 void run_announce(struct run *run);       /* before the head is written */
 void run_set_start(struct run *run);      /* by each thread when released; the first sets it for all */
 void run_begin_at_start(struct run *run); /* the same; the first interval begins there */
@@ -160,7 +160,7 @@ void run_abort(struct run *run, const char *format, ...) __attribute__((format(p
 /* An output cannot be written: the run fails, or is aborted if a signal interrupted the write. */
 void run_write_failed(struct run *run, const char *what, int error);
 
-/* warm_up.c: waits for its end, or the end of the run; then counting begins */
+/* Waits for the end of the warm-up, or of the run; then counting begins. */
 void warm_up(struct run *run, timer_t watchdog);
 void count_from_now(struct run *run);
 

@@ -136,8 +136,8 @@ static void keep_crowded(struct series *series, struct epoch *epoch, struct even
 				  memory_order_relaxed);
 }
 
-/* From here, not from the reporter: what led to the value would be overwritten before that runs.  Whether the trace
- * is off is read back by who reads it. */
+/* By the worker, not by the reporter: until that runs, the trace of the cause would be overwritten.  Whether the trace
+ * is off is checked by its reader. */
 static void stop(struct series *series)
 {
 	if (series->trace_fd >= 0 && write(series->trace_fd, "0", 1) != 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The totals of a series: what the reporter adds up of the epochs it has read. */
+/* Totals of a series, added up by the reporter from the epochs that it has read. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ bool series_map_totals(struct series *series)
 
 #define BLOCK 16
 
-/* Most buckets are empty: looking at a block at a time is what makes reading cheap. */
+/* Most buckets are empty: testing a block at a time makes reading cheap. */
 static bool block_empty(const uint32_t *buckets)
 {
 	uint32_t any = 0;

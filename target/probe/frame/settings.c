@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What was requested of the machine and what is in effect, always as read back; once before the run and once after. */
+/* Requested and effective settings, always as read back, once before the run and once after. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -208,7 +208,7 @@ void settings_remember(struct run *run)
 		worker->migrations_before = machine_migrations(worker);
 }
 
-/* How a thread is scheduled is all that fails a run; what cannot be read is not known to have changed. */
+/* Only changed scheduling of a thread fails a run; an unreadable setting does not count as changed. */
 static bool changed(const struct setting *before, const struct setting *after)
 {
 	static const char *const names[] = {"policy", "priority", "runtime_ns", "deadline_ns", "period_ns", "affinity"};

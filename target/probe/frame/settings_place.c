@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where the program itself runs, and how deeply CPUs may sleep meanwhile: only where something was requested of it. */
+/* CPUs, control group and name of the program, and the idle states allowed during the run; only those requested. */
 #include <string.h>
 
 #include "idle_states.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The settings of one thread, from what it read back about itself. */
+/* Settings of one thread, as it read them back. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -106,7 +106,7 @@ static void read_priority(struct settings_read *read, const struct worker *worke
 		explain_policy(setting, worker, state, setting->requested);
 }
 
-/* Only a thread that has a reservation tells one. */
+/* Only a thread with a reservation reports one. */
 static void read_reservation(struct settings_read *read, const struct worker *worker, const struct thread_state *state)
 {
 	const char *const names[] = {"runtime_ns", "deadline_ns", "period_ns"};

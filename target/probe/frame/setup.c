@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A run before it starts: what a probe's setup() adds to it. */
+/* Functions by which a probe's setup() describes its run. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -64,7 +64,7 @@ static struct settings_read settings_room(int most)
 	return room;
 }
 
-/* The file descriptor of the trace's switch, -1 where there is none. */
+/* File descriptor of the trace's switch; -1 if there is none. */
 static int open_trace(const struct settings *settings)
 {
 	int fd = settings->trace_switch ? open(settings->trace_switch, O_WRONLY | O_CLOEXEC) : -1;

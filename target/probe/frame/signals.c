@@ -9,7 +9,7 @@
 #include "libc.h"
 #include "run.h"
 
-/* How long the reporter may be kept from running before the run is ended for the machine's sake. */
+/* Time without the reporter running after which the watchdog ends the run, to free the machine. */
 #define STARVED_S 30
 /* A worker may compute this long without ever sleeping before the run is ended, and this long before the kernel
  * kills it, when there was time enough to write the end. */
@@ -107,7 +107,7 @@ void signals_prepare(struct run *run)
 	bound_real_time();
 }
 
-/* The first one names the end; one that comes when the run has ended already only hurries it. */
+/* The first signal determines the outcome; one after the end of the run only shortens its waits. */
 static void take(int signal)
 {
 	if (!sigismember(&ending, signal))

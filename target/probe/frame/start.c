@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The start of a run.  The head announces a begin, from which all grids of due times are laid.  The run starts
- * there, or later where writing the head or letting the workers go took longer: that is no latency of the machine's.
- * From the start on every due time counts, also those that pass before a worker runs for the first time.
+ * The start of a run and its warm-up.
+ *
+ * The head announces a begin, the origin of all grids of due times.  The run starts there, or later if writing the head or
+ * releasing the workers took longer: that delay is no latency of the machine.  Every due time after the start counts, even
+ * if it passes before its worker first runs.
+ *
+ * During the warm-up, acts are counted as usual, on the same grid.  At its end the reporter reads the epochs of all series
+ * and discards them, so that no act has to check whether it is counted.
  */
 #include <errno.h>
 
@@ -12,8 +17,10 @@
 #include "source.h"
 
 #define ANNOUNCED_NS (10 * NS_PER_MS)
-/* From letting the workers go to the start. */
+/* From the release of the workers to the start. */
 #define LEAD_NS (5 * NS_PER_MS)
+/* Period of feeding the watchdog and drawing the table during the warm-up. */
+#define POLL_NS NS_PER_S
 
 void run_announce(struct run *run)
 {
@@ -65,4 +72,70 @@ void run_await_start(const struct run *run)
 {
 	while (sleep_until(run_start_ns(run)) == EINTR)
 		;
+}
+
+/*
+ * Warm-up -----------------------------------------------------------------------------------------
+ */
+
+static void forget_events(struct series *series, const struct epoch *epoch)
+{
+	struct event event;
+
+	for (uint32_t left = epoch->events; left && series_next_event(series, &event); left--)
+		;
+}
+
+static void forget(struct run *run, struct series *series)
+{
+	struct epoch *epoch = series_flipped(series);
+
+	if (!epoch) {
+		run_fail(run, "series %s of CPU %d could not be read: its worker is stuck", series->spec.name, series->spec.cpu);
+		return;
+	}
+	forget_events(series, epoch);
+	series_accumulate(series, epoch);
+	series_reset_totals(series);
+	series->dropped_max.maximum = false;
+}
+
+/* The flip also ends the state of the writers about earlier values. */
+static void begin_counting(struct run *run)
+{
+	for_each_series(entry, run) {
+		series_begin_with_flip(entry->series);
+		entry->series->dropped_before = atomic_load(&entry->series->events_dropped);
+	}
+	for_each_series(entry, run)
+		series_flip(entry->series);
+	run->begin = instant_now();
+	for_each_series(entry, run) {
+		forget(run, entry->series);
+		atomic_fetch_sub(&entry->series->events_dropped, entry->series->dropped_before);
+	}
+	machine_restart_comparison(run);
+	machine_read(run, &run->at_start);
+	run->at_begin = run->at_start;
+}
+
+void warm_up(struct run *run, timer_t watchdog)
+{
+	int64_t end_ns = run->start_ns + run->settings->warm_up_ns;
+
+	while (run->settings->warm_up_ns && !atomic_load(&run->stop) && !run_all_done(run) && mono_ns() < end_ns) {
+		int64_t poll_ns = mono_ns() + POLL_NS, until_ns = poll_ns < end_ns ? poll_ns : end_ns;
+
+		watchdog_feed(watchdog, until_ns - mono_ns());
+		if (live_period_ns(run))
+			live_draw(run);
+		signals_await(until_ns);
+	}
+}
+
+void count_from_now(struct run *run)
+{
+	if (run->settings->warm_up_ns)
+		begin_counting(run);
+	run->counted_ns = run->begin.mono_ns;
 }

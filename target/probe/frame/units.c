@@ -78,7 +78,7 @@ bool parse_integer(const char *text, int64_t *value)
 	return true;
 }
 
-/* What the last of three digits stands for. */
+/* The unit of the last of three digits. */
 static int64_t last_digit_ns(int64_t ns, int64_t unit)
 {
 	int64_t magnitude = ns < 0 ? -ns : ns;
