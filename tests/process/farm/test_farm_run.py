@@ -144,7 +144,7 @@ def test_it_ends_in_order_lets_go_of_all_places_and_nothing_was_lost(field: Fiel
     for name in WELL:
         field.require_stored(name)
     assert field.stop() == 0
-    assert set(field.holders().values()) == {"None"}
+    assert not any("fastenough-farm" in holder for holder in field.holders().values())
     assert not with_words("fastenough.farm", str(field.folder), "run")
     said = command_line("farm", "rebuild", str(field.file))
     assert said.returncode == 0 and "intervals of" in said.stdout
