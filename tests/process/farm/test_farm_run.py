@@ -6,6 +6,7 @@ One rack for all tests, each of which also passes alone; ``make bench`` has twen
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
@@ -147,7 +148,7 @@ def test_it_ends_in_order_lets_go_of_all_places_and_nothing_was_lost(field: Fiel
     assert not any("fastenough-farm" in holder for holder in field.holders().values())
     assert not with_words("fastenough.farm", str(field.folder), "run")
     said = command_line("farm", "rebuild", str(field.file))
-    assert said.returncode == 0 and "intervals of" in said.stdout
+    assert said.returncode == 0 and re.match(r"[1-9]\d* intervals? of", said.stdout)
 
 
 @pytest.mark.slow
