@@ -20,7 +20,7 @@
 #define NS_PER_MS INT64_C(1000000)
 #define POLL_MS 50
 
-/* An memory_file file, to be read from its beginning; -1 and errno. */
+/* An anonymous file with this content, open at its beginning; -1 with errno if there is none. */
 static int memory_file(const char *content, size_t size)
 {
 	int file = memfd_create("fastenough", MFD_CLOEXEC);
