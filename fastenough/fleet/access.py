@@ -19,10 +19,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from fastenough.farm.secret_file import Entry, SecretFile
-from fastenough.fleet.chunk import shard_of
+from fastenough.fleet.chunk import is_machine_id, require_machine_id, shard_of
 from fastenough.model import BadInput, Unavailable
 
-_MACHINE = re.compile(r"[0-9a-f]{32}")
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,63}")
 _LIBRARIES = ("libcrypt.so.1", "libcrypt.so.2")
 _SALT = "./" + string.ascii_letters + string.digits
@@ -115,9 +114,9 @@ def _user(entry: Entry) -> FleetUser:
 
 def _require_valid(name: str, role: Role) -> None:
     """Raise BadInput for an invalid name: names are written into the server's configuration and into topics."""
-    if role is Role.BOARD and not _MACHINE.fullmatch(name):
-        raise BadInput(f"{name[:80]!r} is not a machine id; write its 32 hexadecimal digits")
-    if not _NAME.fullmatch(name) or (role is not Role.BOARD and _MACHINE.fullmatch(name)):
+    if role is Role.BOARD:
+        require_machine_id(name)
+    elif not _NAME.fullmatch(name) or is_machine_id(name):
         raise BadInput(f"invalid name {name[:80]!r}; use up to 64 letters, digits, _ and -, and no machine id")
 
 

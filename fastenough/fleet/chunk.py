@@ -18,11 +18,22 @@ from fastenough.model import BadInput
 SHARDS = 16
 """Number of shards of a fleet, by the first digit of the machine id; one process at a time stores a shard."""
 FORMAT = 1
-_MACHINE = re.compile(r"[0-9a-f]{32}")
+_MACHINE_ID = re.compile(r"[0-9a-f]{32}")
 _RUN = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _MOST_PACKED = 1 << 20
 _MOST_BYTES = 16 << 20
 _MOST_INTERVALS = 1 << 40
+
+
+def is_machine_id(text: str) -> bool:
+    """Whether a text has the form of a machine id."""
+    return _MACHINE_ID.fullmatch(text) is not None
+
+
+def require_machine_id(text: str) -> None:
+    """Raise BadInput for an argument of another form."""
+    if not is_machine_id(text):
+        raise BadInput(f"{text[:80]!r} is not a machine id; write its 32 hexadecimal digits")
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,7 @@ def unpacked(payload: bytes, machine: str) -> Chunk:
     if not isinstance(preface, dict) or preface.get("fleet") != FORMAT:
         raise BadInput(f"a chunk of {machine} is not of format {FORMAT}; update the publisher or this fastenough")
     kind, run, numbers = preface.get("type"), preface.get("run"), [preface.get("first"), preface.get("oldest")]
-    if preface.get("machine") != machine or not _MACHINE.fullmatch(machine):
+    if preface.get("machine") != machine or not is_machine_id(machine):
         raise BadInput(f"a chunk on the topic of {machine} is of another machine")
     if not isinstance(kind, str) or not kind.isprintable() or not isinstance(run, str) or not _RUN.fullmatch(run):
         raise BadInput(f"a chunk of {machine} has no valid type or run")

@@ -18,6 +18,7 @@ from pathlib import Path
 from nats.aio.subscription import Subscription
 from nats.errors import TimeoutError as NatsTimeout
 
+from fastenough.fleet.chunk import require_machine_id
 from fastenough.fleet.stream import connected
 from fastenough.model import BadInput
 from fastenough.pack.signature import sign
@@ -26,7 +27,6 @@ NAMESPACE = "fastenough-order"
 """Namespace of signatures; one made for another purpose, such as an evidence pack, signs no order."""
 ACTIONS = ("check", "interval", "trace", "plan")
 REPLAYED = "replayed"
-_MACHINE = re.compile(r"[0-9a-f]{32}")
 _SIGNER = re.compile(r"[0-9A-Za-z][0-9A-Za-z@._-]{0,63}")
 _DURATION = re.compile(r"[1-9]\d{0,5}(ms|s|min|h)")
 _MOST_PLAN_BYTES = 40_000
@@ -65,8 +65,7 @@ class Acknowledgement:
 
 def make_order(machine: str, action: str, value: str, by: str, valid_s: float) -> Order:
     """A new order, valid from now on for ``valid_s`` seconds; raises BadInput if a board would refuse it."""
-    if not _MACHINE.fullmatch(machine):
-        raise BadInput(f"{machine[:40]!r} is not a machine id; write its 32 hexadecimal digits")
+    require_machine_id(machine)
     if not _SIGNER.fullmatch(by):
         raise BadInput(
             f"--signer {by[:80]!r}: use up to 64 letters, digits and @ . _ -, beginning with a letter or digit"
