@@ -6,7 +6,6 @@ Nothing is written to the repository: a checkout borrows its objects.
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastenough.model import BadInput, FastenoughError, NotApplicable
+from fastenough.virtual.packages import require_space
 
 _LOCAL_VARIABLES = {
     "GIT_DIR",
@@ -81,7 +81,7 @@ class GitRepository:
         _write(folder, "clean", "--quiet", "-ffdx")
 
     def _read(self, *arguments: str) -> str:
-        return _require(_git(self.path, *arguments))
+        return _require(_git(self.path, *arguments), self.path)
 
 
 def open_repository(path: Path) -> GitRepository:
@@ -102,16 +102,16 @@ def open_repository(path: Path) -> GitRepository:
 
 def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run git on a user's repository."""
-    kept = {name: value for name, value in os.environ.items() if name not in _LOCAL_VARIABLES}
-    return _run(folder, arguments, kept)
+    environment = {name: value for name, value in os.environ.items() if name not in _LOCAL_VARIABLES}
+    return _run(folder, arguments, environment)
 
 
 def _write(folder: Path, *arguments: str) -> None:
     """Run git on a checkout, without the user's configuration, and never on a repository around it."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     place = {"GIT_DIR": str(folder / ".git"), "GIT_WORK_TREE": str(folder)}
     attributes = ("-c", f"core.attributesFile={os.devnull}")
-    _require(_run(folder, (*attributes, *arguments), kept | _OWN_CONFIGURATION | place))
+    _require(_run(folder, (*attributes, *arguments), environment | _OWN_CONFIGURATION | place), folder)
 
 
 def _run(folder: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -127,11 +127,10 @@ def _run(folder: Path, arguments: Sequence[str], environment: Mapping[str, str])
     )
 
 
-def _require(done: subprocess.CompletedProcess[str]) -> str:
+def _require(done: subprocess.CompletedProcess[str], folder: Path) -> str:
     """The output of a git that succeeded; raises OSError on a full disk, else FastenoughError with its last line."""
-    if done.returncode and (full := os.strerror(errno.ENOSPC)) in done.stderr:
-        raise OSError(errno.ENOSPC, full)
     if done.returncode:
+        require_space(done.stderr, folder)
         raise FastenoughError(f"git: {_reason(done)}")
     return done.stdout
 

@@ -7,7 +7,6 @@ build after a change of the source compiles the changed files only.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import shutil
@@ -21,7 +20,7 @@ from fastenough.virtual.custom_kernels import KernelFiles
 from fastenough.virtual.kernel_config import dropped_options, fragment_text, read_options
 from fastenough.virtual.kernel_source import BUILD_LOCK, KernelSource, require_plain
 from fastenough.virtual.module import cross_compiler, first_diagnostic, make_arguments, make_environment
-from fastenough.virtual.packages import cache_lock, file_hash
+from fastenough.virtual.packages import cache_lock, file_hash, require_space
 
 _IMAGES = {"arm64": "arch/arm64/boot/Image", "amd64": "arch/x86/boot/bzImage"}
 _TOOLS = {"make": "make", "gcc": "gcc", "flex": "flex", "bison": "bison", "bc": "bc", "xz": "xz-utils"}
@@ -35,7 +34,6 @@ _REPRODUCIBLE = {
     "KBUILD_BUILD_VERSION": "1",
 }
 """Environment of make: the same source and options give the same image."""
-_FULL = os.strerror(errno.ENOSPC)
 _MODULES = "installed"
 _RECORD = "fastenough-image"
 
@@ -160,8 +158,7 @@ class _Build:
             env=environment,
             close_fds=False,
         )
-        if _FULL in result.stderr:
-            raise OSError(errno.ENOSPC, _FULL, str(self.objects))
+        require_space(result.stderr, self.objects)
         if result.returncode:
             raise FastenoughError(
                 f"the kernel of {self.tree} does not build: "

@@ -7,6 +7,7 @@ A private apt state includes the guest's architecture; the packages are unpacked
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -113,6 +114,13 @@ def output_of(argv: Sequence[str], environment: dict[str, str] | None = None, cw
         lines = [line for line in result.stderr.splitlines() if line.startswith("E: ")] or result.stderr.splitlines()
         raise FastenoughError(f"{' '.join(argv[:2])} failed: {' '.join(lines[-2:]) or 'no error message'}")
     return result.stdout
+
+
+def require_space(stderr: str, place: Path) -> None:
+    """Raise OSError if the program with this error output has found the disk of a file or folder full."""
+    text = os.strerror(errno.ENOSPC)
+    if text in stderr:
+        raise OSError(errno.ENOSPC, text, str(place))
 
 
 class Apt:
