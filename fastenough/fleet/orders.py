@@ -100,12 +100,12 @@ def acknowledgement_of(payload: bytes) -> Acknowledgement:
     """Parse a board's answer to an order; raises BadInput for anything else."""
     try:
         document = json.loads(payload[:_MOST_ANSWER_BYTES])
-        found = Acknowledgement(*(document[name] for name in ("order", "state", "reason", "detail")))
+        answer = Acknowledgement(*(document[name] for name in ("order", "state", "reason", "detail")))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(f"not an answer to an order: {error}") from None
-    if not all(isinstance(text, str) for text in asdict(found).values()) or found.state not in ("done", "refused"):
+    if not all(isinstance(text, str) for text in asdict(answer).values()) or answer.state not in ("done", "refused"):
         raise BadInput("not an answer to an order: its members are not texts, or its state is unknown")
-    return found
+    return answer
 
 
 async def send(server: str, order: Order, message: bytes, wait_s: float) -> Acknowledgement | None:
@@ -114,35 +114,36 @@ async def send(server: str, order: Order, message: bytes, wait_s: float) -> Ackn
     An order is lost if the board is not connected, so it is sent again.  A board carries it out once.  Raises
     Unavailable if the server does not answer.
     """
-    end_s = min(time.time() + wait_s, order.expires_s)
+    end_s = time.monotonic() + min(wait_s, order.expires_s - time.time())
     client = await connected(server)
     try:
         answers = await client.subscribe(f"fe.ack.{order.machine}")
-        while time.time() < end_s:
+        while time.monotonic() < end_s:
             await client.publish(f"fe.order.{order.machine}.signed", message)
-            found = await _answer_before(answers, order, min(end_s, time.time() + _AGAIN_S))
-            if found is not None:
-                return found
+            answer = await _answer_before(answers, order, min(end_s, time.monotonic() + _AGAIN_S))
+            if answer is not None:
+                return answer
         return None
     finally:
         await client.close()
 
 
 async def _answer_before(answers: Subscription, order: Order, end_s: float) -> Acknowledgement | None:
-    while (left_s := end_s - time.time()) > 0:
+    """The answer that arrives before ``end_s`` of the monotonic clock."""
+    while (left_s := end_s - time.monotonic()) > 0:
         try:
-            answer = await answers.next_msg(timeout=left_s)
+            message = await answers.next_msg(timeout=left_s)
         except NatsTimeout:
             return None
-        found = _answer_to(order, answer.data)
-        if found is not None:
-            return found
+        answer = _answer_to(order, message.data)
+        if answer is not None:
+            return answer
     return None
 
 
 def _answer_to(order: Order, payload: bytes) -> Acknowledgement | None:
     try:
-        found = acknowledgement_of(payload)
+        answer = acknowledgement_of(payload)
     except BadInput:
         return None
-    return found if found.order == order.id else None
+    return answer if answer.order == order.id else None
