@@ -58,7 +58,7 @@ class RiseCriterion:
     budget: Budget
 
     def rate(self, series: Sequence[InstructionComparison]) -> tuple[CommitRating, str]:
-        figures = [each.figure(self.budget.figure) for each in series if isinstance(each, PathComparison)]
+        figures = [path.figure(self.budget.figure) for path in series if isinstance(path, PathComparison)]
         longest = max(figures, key=lambda figure: figure.difference)
         is_good = all(map(self.budget.is_kept, figures))
         reason = f"{longest.name} {longest.second:,.0f} instructions, good commit {longest.first:,.0f}"
@@ -177,8 +177,8 @@ class _Commits:
             measured,
             rating=rating,
             reason=reason,
-            paths=tuple(each for each in series if isinstance(each, PathComparison)),
-            maxima=tuple(each for each in series if isinstance(each, MaximaComparison)),
+            paths=tuple(path for path in series if isinstance(path, PathComparison)),
+            maxima=tuple(maxima for maxima in series if isinstance(maxima, MaximaComparison)),
         )
 
     def _measure(self, kernel: str) -> tuple[str, list[Recording]]:
@@ -220,31 +220,33 @@ def bisect_commits(
     BadInput for an unknown revision, BisectionStopped if a signal ends it.
     """
     commits = _Commits(repository, setup, bench)
-    found = search_commits(repository, repository.resolve(good), repository.resolve(bad), commits.judge)
+    commit_range = search_commits(repository, repository.resolve(good), repository.resolve(bad), commits.judge)
     return CommitBisection(
-        _conclusion(found),
-        found.first_bad,
-        found.suspects,
-        found.neighbours,
-        tuple(found.judged.values()),
+        _conclusion(commit_range),
+        commit_range.first_bad,
+        commit_range.suspects,
+        commit_range.neighbours,
+        tuple(commit_range.judged.values()),
     )
 
 
-def _conclusion(found: CommitRange[CommitResult]) -> str:
-    if found.bad_base is not None:
+def _conclusion(commit_range: CommitRange[CommitResult]) -> str:
+    if commit_range.bad_base is not None:
         return (
-            f"first bad commit not found: the merge base {found.bad_base[:12]} is bad "
-            f"({found.judged[found.bad_base].reason}), so the good revision has a correction that the bad one lacks"
+            f"first bad commit not found: the merge base {commit_range.bad_base[:12]} is bad "
+            f"({commit_range.judged[commit_range.bad_base].reason}), so the good revision has a correction that the "
+            "bad one lacks"
         )
-    if found.bad_neighbour is not None:
+    if commit_range.bad_neighbour is not None:
         return (
-            f"first bad commit not found: {found.bad_neighbour[:12]}, an ancestor of a good commit, is bad "
-            f"({found.judged[found.bad_neighbour].reason}), so a correction lies between them; use it as --bad"
+            f"first bad commit not found: {commit_range.bad_neighbour[:12]}, an ancestor of a good commit, is bad "
+            f"({commit_range.judged[commit_range.bad_neighbour].reason}), so a correction lies between them; use it "
+            "as --bad"
         )
-    if len(found.suspects) > 1:
+    if len(commit_range.suspects) > 1:
         return (
-            f"first bad commit not found: it is one of {words.number(len(found.suspects))} commits, "
-            f"{words.number(len(found.suspects) - 1)} of which cannot be measured"
+            f"first bad commit not found: it is one of {words.number(len(commit_range.suspects))} commits, "
+            f"{words.number(len(commit_range.suspects) - 1)} of which cannot be measured"
         )
-    first = found.judged[found.suspects[0]]
+    first = commit_range.judged[commit_range.suspects[0]]
     return f"{first.commit[:12]} is the first bad commit: {first.subject}"
