@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
@@ -17,7 +19,31 @@ from fastenough.virtual.kernel_build import build_kernel, require_packages
 from fastenough.virtual.kernel_config import ARCHITECTURES, all_options
 from fastenough.virtual.kernel_source import find_source
 
-FRAGMENT = click.Path(dir_okay=False, path_type=Path)
+_Function = TypeVar("_Function", bound=Callable[..., object])
+
+
+def kernel_options(command: _Function) -> _Function:
+    """The options of a kernel that is built: ``fragments``, ``rt`` and ``arch``."""
+    options = (
+        click.option(
+            "--fragment",
+            "fragments",
+            type=click.Path(dir_okay=False, path_type=Path),
+            multiple=True,
+            help="File of kernel options, as lines of .config; may be repeated, and later files override earlier ones.",
+        ),
+        click.option("--rt", is_flag=True, help="Build with PREEMPT_RT (sources from 6.12 on)."),
+        click.option(
+            "--arch",
+            type=click.Choice(ARCHITECTURES),
+            default="arm64",
+            show_default=True,
+            help="Architecture of the kernel.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 @dataclass(frozen=True)
@@ -59,17 +85,7 @@ def command() -> None:
     "build", example="fastenough bench kernel build --source linux-source-6.12 --fragment no-hz.config --kernel no-hz"
 )
 @click.option("--source", required=True, metavar="PACKAGE|DIR", help="Debian's source package, or a source tree.")
-@click.option(
-    "--fragment",
-    "fragments",
-    type=FRAGMENT,
-    multiple=True,
-    help="File of kernel options, as lines of .config; may be repeated, and later files override earlier ones.",
-)
-@click.option("--rt", is_flag=True, help="Build with PREEMPT_RT (sources from 6.12 on).")
-@click.option(
-    "--arch", type=click.Choice(ARCHITECTURES), default="arm64", show_default=True, help="Architecture of the kernel."
-)
+@kernel_options
 @click.option("--kernel", "name", metavar="NAME", default="own", show_default=True, help="Name to store it under.")
 @json_option
 def build_command(*, source: str, fragments: tuple[Path, ...], rt: bool, arch: str, name: str, as_json: bool) -> None:

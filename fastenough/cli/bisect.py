@@ -12,7 +12,7 @@ import click
 from fastenough.analysis.gate import Budget
 from fastenough.analysis.instructions import FIGURES, LEAST_PHASES, NO_LOAD
 from fastenough.campaign import Entry, Plan, StopRequest
-from fastenough.cli.bench_kernel import FRAGMENT
+from fastenough.cli.bench_kernel import kernel_options
 from fastenough.cli.commands import Command
 from fastenough.cli.options import DURATION, json_option, store_option
 from fastenough.cli.output import print_json, print_table, say, say_list
@@ -41,7 +41,7 @@ from fastenough.virtual.commit_kernels import CommitKernels
 from fastenough.virtual.deterministic import emulator_of
 from fastenough.virtual.git_repository import open_repository
 from fastenough.virtual.kernel_build import require_packages
-from fastenough.virtual.kernel_config import ARCHITECTURES, all_options
+from fastenough.virtual.kernel_config import all_options
 from fastenough.virtual.machines import MACHINES
 
 _BOARD = "deterministic"
@@ -69,12 +69,12 @@ def _plan(probe: str, parameters: Sequence[str], loads: dict[str, Load], duratio
     if len(loads) != 1:
         raise BadInput("--load: commits are compared under one load; give one name")
     (load,) = loads
-    given = parse_parameters(tuple(parameters) or ("interval=1ms",) * (probe == "timer"))
+    values = parse_parameters(tuple(parameters) or ("interval=1ms",) * (probe == "timer"))
     entry = Entry(
         probe,
         (load,),
         duration_ns / 1e9,
-        given,
+        values,
         warm_up_s=_WARM_UP_S,
         phases=phases or (1 if load in NO_LOAD else LEAST_PHASES),
     )
@@ -84,27 +84,27 @@ def _plan(probe: str, parameters: Sequence[str], loads: dict[str, Load], duratio
 def _figures(result: CommitResult) -> list[str]:
     """Minimum, median and maximum of the series with the greatest maximum; those of maxima under load."""
     if result.paths:
-        path = max(result.paths, key=lambda each: each.figure("maximum").second)
+        path = max(result.paths, key=lambda series: series.figure("maximum").second)
         return [f"{path.figure(name).second:,.0f}" for name in ("minimum", "median", "maximum")]
     if result.maxima:
-        maxima = max((each.maxima[1] for each in result.maxima), key=lambda each: each[-1])
+        maxima = max((series.maxima[1] for series in result.maxima), key=lambda phases: phases[-1])
         return [f"{maxima[0]:,}", f"{maxima[len(maxima) // 2]:,}", f"{maxima[-1]:,}"]
     return ["", "", ""]
 
 
-def _print(found: CommitBisection, load: str) -> None:
+def _print(bisection: CommitBisection, load: str) -> None:
     print()
-    say(found.conclusion)
+    say(bisection.conclusion)
     say("caveat: emulated: instructions of the kernel's path, without caches and hardware; no verdict on a machine")
     about = "no load" if load in NO_LOAD else f"load {load}: of the maxima of the phases"
     print_table(
         f"\nin instructions, {about}",
         ("commit", "result", "minimum", "median", "maximum", "subject"),
-        [(each.commit[:12], each.rating, *_figures(each), each.subject) for each in found.results],
+        [(result.commit[:12], result.rating, *_figures(result), result.subject) for result in bisection.results],
         texts=2,
     )
-    near = [each for each in found.results if each.commit in (*found.neighbours, *found.suspects)]
-    say_list("First bad commit and those before it", [_line(each) for each in near])
+    near = [result for result in bisection.results if result.commit in (*bisection.neighbours, *bisection.suspects)]
+    say_list("First bad commit and those before it", [_line(result) for result in near])
 
 
 def _line(result: CommitResult) -> str:
@@ -153,17 +153,7 @@ def _line(result: CommitResult) -> str:
     type=click.IntRange(min=1),
     help=f"Number of runs of each commit, each at another phase  [default: 1, under load {LEAST_PHASES}]",
 )
-@click.option(
-    "--fragment",
-    "fragments",
-    type=FRAGMENT,
-    multiple=True,
-    help="File of kernel options, as lines of .config; may be repeated, and later files override earlier ones.",
-)
-@click.option("--rt", is_flag=True, help="Build with PREEMPT_RT (sources from 6.12 on).")
-@click.option(
-    "--arch", type=click.Choice(ARCHITECTURES), default="arm64", show_default=True, help="Architecture of the kernels."
-)
+@kernel_options
 @store_option
 @json_option
 def command(
@@ -208,14 +198,14 @@ def command(
             display.tell,
         )
         try:
-            found = bisect_commits(repository, good, bad, replace(setup, plan=plan), bench)
+            bisection = bisect_commits(repository, good, bad, replace(setup, plan=plan), bench)
         except Refused as error:
             raise BadInput(in_parameters(str(error))) from error
         except BisectionStopped as stopped:
             display.tell("stopped; measured commits are stored; repeat the command to resume the search")
             return 128 + stopped.signal
     if as_json:
-        print_json(found)
+        print_json(bisection)
     else:
-        _print(found, *setup.plan.entries[0].loads)
-    return ExitStatus.INCONCLUSIVE if found.first_bad is None else ExitStatus.DONE
+        _print(bisection, *setup.plan.entries[0].loads)
+    return ExitStatus.INCONCLUSIVE if bisection.first_bad is None else ExitStatus.DONE
