@@ -18,6 +18,7 @@ from fastenough.cli.commands import Command
 from fastenough.cli.farm_boards import line_printer
 from fastenough.cli.options import DURATION, json_option
 from fastenough.cli.output import JSON_VERSION, clean, print_table
+from fastenough.farm.child_process import python_path
 from fastenough.farm.lab import free_ports
 from fastenough.fleet.supervised_process import Usage
 from fastenough.fleet.trial import FleetTrialResult
@@ -37,9 +38,7 @@ def _lines(module: str, *options: object) -> Iterator[bytes]:
     """
     link = LocalLink()
     folder = link.scratch_name()
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        (str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")]))
-    )
+    os.environ["PYTHONPATH"] = python_path()
     process = link.start([sys.executable, "-m", module, folder, *map(str, options)], scratch=folder)
     try:
         yield from process.lines()

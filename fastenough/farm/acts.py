@@ -25,7 +25,7 @@ from fastenough.board.console import console_sentence
 from fastenough.board.labgrid import LabgridBoard, address_of
 from fastenough.campaign import read_plan, run_campaign
 from fastenough.campaign.runner import on_board
-from fastenough.farm.parent_death import end_with_parent
+from fastenough.farm.child_process import end_with_parent
 from fastenough.jobs.pull import BoardAnnotations, BoardNames, PullResult, pull
 from fastenough.link.ring import Ring
 from fastenough.model import EMULATED, FastenoughError, Outcome

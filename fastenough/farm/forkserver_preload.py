@@ -6,6 +6,6 @@ Without it the server would end later, after the exit handlers of its libraries.
 
 from __future__ import annotations
 
-from fastenough.farm.parent_death import end_with_parent
+from fastenough.farm.child_process import end_with_parent
 
 end_with_parent()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastenough.farm import rack
+from fastenough.farm.child_process import python_path
 from fastenough.farm.rack import Rack, Slot, rack_text
 from fastenough.link import find_probe
 from fastenough.model import FastenoughError
@@ -98,7 +99,7 @@ class Lab:
         self.start_exporter()
 
     def start_rack(self) -> None:
-        self._run("rack", str(rack.__file__), self.folder / "rack.json")
+        self._run("rack", "-m", "fastenough.farm.rack", self.folder / "rack.json")
 
     def start_coordinator(self) -> None:
         self._run("coordinator", "-m", "labgrid.remote.coordinator", "-l", self.coordinator)
@@ -124,7 +125,12 @@ class Lab:
         home = self.folder / "coordinator" if name == "coordinator" else self.folder
         with (self.folder / f"{name}.log").open("wb") as log:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-P", *arguments], cwd=home, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                [sys.executable, "-P", *arguments],
+                cwd=home,
+                env={**os.environ, "PYTHONPATH": python_path()},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
             )
 
     def _await(self, name: str, ready_text: bytes) -> None:

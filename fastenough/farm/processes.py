@@ -18,10 +18,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing import context, get_context, parent_process
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
-from fastenough.farm.parent_death import end_with_parent
+from fastenough.farm.child_process import end_with_parent, python_path
 from fastenough.files import write_all
 from fastenough.model import FastenoughError
 
@@ -178,16 +177,10 @@ class WorkerPool:
 
 
 def _context() -> context.ForkServerContext:
-    _findable()
+    os.environ["PYTHONPATH"] = python_path()
     made = get_context("forkserver")
     made.set_forkserver_preload(_PRELOADED)
     return made
-
-
-def _findable() -> None:
-    """Let the fork server find this package, wherever it is installed."""
-    ways = [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(ways))
 
 
 def _answer(reply: bytes) -> ActResult:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import json
 import signal
 import sys
@@ -20,11 +19,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from fastenough.farm.child_process import end_with_parent
+
 FAULTS = ("none", "dead", "hang", "switch")
 """``dead``: the board does not start at power-on.  ``hang``: it stops and does not start again.  ``switch``: its relay
 does not answer."""
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class _Board:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
-            preexec_fn=_end_with_rack,
+            preexec_fn=end_with_parent,
         )
         self._say(b"board login: ")
 
@@ -108,11 +107,6 @@ class _Board:
                 pass
         self.listeners.discard(writer)
         writer.close()
-
-
-def _end_with_rack() -> None:
-    """As ``parent_death.end_with_parent``: this file also runs where the package cannot be imported."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 async def _switch(boards: Sequence[_Board], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
