@@ -45,7 +45,8 @@ LINEAR_UP_TO = 100
 CUT_AT = 30
 """A linear axis that cannot reach to the maximum ends at this multiple of the median."""
 
-
+_LONG_AXIS = 300
+"""Ratio of the ends of a logarithmic axis above which only decades have ticks."""
 _TITLE_LETTERS_PER_IN = 9
 _LEGEND_SHARE = 0.98
 """So much of a figure's width a legend may take."""
@@ -173,11 +174,19 @@ def plain(value: float, _: float) -> str:
     return f"{value:,.10g}"
 
 
+class _PlainLocator(LogLocator):
+    """Ticks at 1, 2 and 5 of each decade, on a long axis only at 1; also if the axis is lengthened later."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
+        self.set_params(subs=(1.0,) if vmax / vmin > _LONG_AXIS else (1.0, 2.0, 5.0))
+        return super().tick_values(vmin, vmax)
+
+
 def plain_log_axis(axis: Axis) -> None:
     """Label a logarithmic axis with plain numbers, not with powers of ten."""
-    low, high = axis.get_view_interval()
+    low, _ = axis.get_view_interval()
     if low > 0:
-        axis.set_major_locator(LogLocator(subs=(1.0,) if high / low > 300 else (1.0, 2.0, 5.0)))
+        axis.set_major_locator(_PlainLocator())
     axis.set_major_formatter(plain)
     axis.set_minor_formatter(NullFormatter())
 

@@ -89,6 +89,17 @@ def test_what_was_charged_is_counted_and_hatched(stalled: HistogramLine) -> None
     assert "<pattern" in plot.picture(figure, "x", "", ((), [])).svg
 
 
+@pytest.mark.parametrize(("end_us", "ticks"), [(1_000, {10, 20, 50, 100}), (100_000, {10, 100, 1_000, 10_000})])
+def test_ticks_of_an_axis_that_a_limit_lengthens_are_those_of_its_whole_length(end_us: int, ticks: set[int]) -> None:
+    _, axes = plot.new_figure("", plot.HALF_IN)
+    axes.set_xscale("log")
+    axes.set_xlim(7, 200)
+    plot.plain_log_axis(axes.xaxis)
+    axes.set_xlim(7, end_us)
+    inside = {tick for tick in axes.get_xticks() if 7 <= tick < end_us}
+    assert ticks <= inside and (20 in inside) == (20 in ticks)
+
+
 def test_without_missed_periods_nothing_is_hatched(tmp_path: Path) -> None:
     context = _context(tmp_path, Plan(latencies(1)))
     lines = lines_by_cpu(context.entries[0])
