@@ -7,6 +7,7 @@ import errno
 import json
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +17,7 @@ from fastenough.link import Link
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.recording import head
 from fastenough.registry import listed
-from fastenough.settings.journal import Journal, JournalEntry, UnusableEntry, place_and_original
+from fastenough.settings.journal import Journal, JournalEntry, UnusableEntry, lock_machine, place_and_original
 from fastenough.settings.place import Place, PlaceGone
 from fastenough.settings.setting import Requested, Setting, difference, print_settings, restored_text
 
@@ -125,21 +126,26 @@ def _known(name: str) -> Setting:
 class Settings:
     """Context in which settings are changed; they are restored at its end, or when the journal is next opened.
 
-    ``restored``: the places that an earlier bench had left changed; ``warnings``: on lines of the journal that were
-    skipped.
+    Without a path the journal is the user's of this board; with it the benches of all other users of this machine are
+    locked out, unless FASTENOUGH_STATE names a separate folder.  ``restored``: the places that an earlier bench had
+    left changed; ``warnings``: on lines of the journal that were skipped.
     """
 
     def __init__(self, link: Link, journal_path: Path | None = None) -> None:
         self._link = link.raised
         self._boot_id = _boot_id(link)
-        self._journal = Journal(journal_path or default_journal(link))
         self.warnings: list[str] = []
-        try:
-            self.restored: tuple[str, ...] = ()
+        self.restored: tuple[str, ...] = ()
+        with ExitStack() as opened:
+            default = default_journal(link)
+            self._journal = Journal(journal_path or default)
+            opened.callback(self._journal.close)
+            if journal_path in (None, default) and link.name == "local" and not os.environ.get(STATE_SETTING):
+                machine = lock_machine()
+                if machine is not None:
+                    opened.callback(os.close, machine)
             self._restore()
-        except BaseException:
-            self._journal.close()
-            raise
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -147,10 +153,8 @@ class Settings:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        try:
+        with self._opened:
             self._restore()
-        finally:
-            self._journal.close()
 
     def apply(self, name: str, requested: Requested) -> list[head.RecordedSetting]:
         """Change a setting; return its entries of the recording's head, each with the value read back.

@@ -80,6 +80,35 @@ def _not_trusted(path: Path) -> FastenoughError:
     )
 
 
+_MACHINE = Path("/sys/devices/system/cpu")
+"""Any user may lock it, and it is the same one for all of them, whereas each user has own journals."""
+
+
+def lock_machine() -> int | None:
+    """Lock this machine against the benches of other users until the descriptor is closed; None without sysfs.
+
+    Raise FastenoughError while another bench holds it.  A container with its own network has its own sysfs, hence its
+    own lock.
+    """
+    try:
+        machine = os.open(_MACHINE, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(machine, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(machine)
+        raise _busy(_MACHINE, _MACHINE) from error
+    return machine
+
+
+def _busy(locked: Path, named: Path) -> FastenoughError:
+    return FastenoughError(
+        f"another fastenough is measuring on this board ({lock_holder(locked) or 'a process'} holds {named}); "
+        "wait for it, or stop it"
+    )
+
+
 class Journal:
     """Original values, oldest first, in a file that one bench at a time locks.
 
@@ -98,11 +127,7 @@ class Journal:
             self._file = self._open()
         except BlockingIOError as error:
             os.close(self._lock)
-            holder = lock_holder(path.with_name(f"{path.name}.lock"))
-            raise FastenoughError(
-                f"another fastenough is measuring on this board ({holder or 'a process'} holds {path}); "
-                "wait for it, or stop it"
-            ) from error
+            raise _busy(path.with_name(f"{path.name}.lock"), path) from error
         except BaseException:
             os.close(self._lock)
             raise

@@ -18,7 +18,7 @@ from fastenough.facts.cpu import list_form
 from fastenough.link import FakeLink, LocalLink
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.recording.head import RecordedSetting
-from fastenough.settings import SETTINGS, Settings, default_journal
+from fastenough.settings import SETTINGS, STATE_SETTING, Settings, default_journal
 from fastenough.settings.place import FilePlace, TaskPlace, start_ticks
 from tests.support.huge_pages import HUGE_PAGES, other_value
 from tests.support.privileges import needs_root, require_root
@@ -235,6 +235,22 @@ def test_two_benches_at_once(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -
     assert f"(process {bench.pid} (" in str(caught.value) and ", stopped: kill -CONT" in str(caught.value)
     bench.kill()
     bench.communicate()
+
+
+def test_benches_of_two_users_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a journal of his own, and would restore what the other one has set."""
+    own = [tmp_path / "first" / "local.journal", tmp_path / "second" / "local.journal"]
+    monkeypatch.setattr("fastenough.settings.journal._MACHINE", tmp_path)
+    user = iter([own[0], own[1], own[1], own[1]])
+    monkeypatch.setattr("fastenough.settings.default_journal", lambda link: next(user))
+    monkeypatch.delenv(STATE_SETTING)
+    with Settings(LocalLink()):
+        with pytest.raises(FastenoughError, match="another fastenough is measuring"):
+            Settings(LocalLink())
+        with pytest.raises(FastenoughError, match="another fastenough is measuring"):
+            Settings(LocalLink(), own[1])
+    with Settings(LocalLink()) as settings:
+        assert settings.restored == ()
 
 
 def _noted(boot_id: str, original: str) -> bytes:
