@@ -12,11 +12,14 @@ import json
 import re
 import secrets
 import time
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from nats.aio.subscription import Subscription
 from nats.errors import TimeoutError as NatsTimeout
+from nats.protocol.parser import PERMISSIONS_ERR
 
 from fastenough.fleet.chunk import require_machine_id
 from fastenough.fleet.stream import connected
@@ -34,6 +37,8 @@ _MOST_VALID_S = 7 * 86400
 _MOST_ANSWER_BYTES = 2000
 _AGAIN_S = 35.0
 """Longer than a board takes to verify and carry out an order."""
+_REFUSAL_S = 0.5
+"""The server reports some time later that it has refused a message."""
 
 
 @dataclass(frozen=True)
@@ -112,15 +117,16 @@ async def send(server: str, order: Order, message: bytes, wait_s: float) -> Ackn
     """Send an order until the board answers; None after ``wait_s`` seconds or the expiry of the order.
 
     An order is lost if the board is not connected, so it is sent again.  A board carries it out once.  Raises
-    Unavailable if the server does not answer.
+    Unavailable if the server does not answer, BadInput if it does not permit this user to send orders to the board.
     """
     end_s = time.monotonic() + min(wait_s, order.expires_s - time.time())
-    client = await connected(server)
+    errors: deque[Exception] = deque(maxlen=4)
+    client = await connected(server, errors)
     try:
         answers = await client.subscribe(f"fe.ack.{order.machine}")
         while time.monotonic() < end_s:
             await client.publish(f"fe.order.{order.machine}.signed", message)
-            answer = await _answer_before(answers, order, min(end_s, time.monotonic() + _AGAIN_S))
+            answer = await _answer_before(answers, order, min(end_s, time.monotonic() + _AGAIN_S), errors)
             if answer is not None:
                 return answer
         return None
@@ -128,17 +134,26 @@ async def send(server: str, order: Order, message: bytes, wait_s: float) -> Ackn
         await client.close()
 
 
-async def _answer_before(answers: Subscription, order: Order, end_s: float) -> Acknowledgement | None:
-    """The answer that arrives before ``end_s`` of the monotonic clock."""
+async def _answer_before(
+    answers: Subscription, order: Order, end_s: float, errors: Iterable[Exception]
+) -> Acknowledgement | None:
+    """The answer that arrives before ``end_s`` of the monotonic clock; raises BadInput if ``errors`` gets a refusal."""
     while (left_s := end_s - time.monotonic()) > 0:
         try:
-            message = await answers.next_msg(timeout=left_s)
+            message = await answers.next_msg(timeout=min(left_s, _REFUSAL_S))
         except NatsTimeout:
-            return None
+            _require_permission(errors)
+            continue
         answer = _answer_to(order, message.data)
         if answer is not None:
             return answer
     return None
+
+
+def _require_permission(errors: Iterable[Exception]) -> None:
+    refusal = next((str(error) for error in errors if PERMISSIONS_ERR in str(error)), None)
+    if refusal is not None:
+        raise BadInput(f"the NATS server refuses this user ({refusal}); use an operator of the board's site: farm user")
 
 
 def _answer_to(order: Order, payload: bytes) -> Acknowledgement | None:

@@ -214,6 +214,15 @@ def test_takers_store_and_answer_and_operators_order(server: FleetServer) -> Non
 
 
 @pytest.mark.slow
+def test_an_order_that_the_server_refuses_is_reported_before_its_time_is_over(server: FleetServer) -> None:
+    """A taker may send no order.  An operator of another site may, but nobody receives it."""
+    order = make_order(HOSTILE, "check", "", "ann", 600)
+    assert asyncio.run(send(server.url("operator-plant"), order, b"order", 3.0)) is None
+    with pytest.raises(BadInput, match=f"fe.(ack|order).{HOSTILE}"):
+        asyncio.run(send(server.url("taker-lab"), order, b"order", 120.0))
+
+
+@pytest.mark.slow
 def test_only_users_with_their_password_and_protocol_are_admitted(server: FleetServer) -> None:
     async def tried() -> None:
         await (await server.spy("lab")).close()
