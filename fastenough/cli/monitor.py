@@ -15,7 +15,7 @@ from typing import Protocol, TextIO
 import click
 
 from fastenough import words
-from fastenough.board import AS_BOOTED, Board, open_board
+from fastenough.board import AS_BOOTED, Board, is_deterministic, open_board
 from fastenough.board.local import LocalBoard
 from fastenough.campaign.stop import StopRequest, stop_on_signals
 from fastenough.cli.commands import Command, Group
@@ -93,6 +93,16 @@ def _ordinary(link: Link, pid: int | None, policy: str | None) -> dict[str, Valu
         file=sys.stderr,
     )
     return {"policy": "any"}
+
+
+def _require_guest(board: str, pid: int | None, duration_ns: int | None) -> None:
+    """Raise BadInput for a request that the guest of a deterministic board cannot serve."""
+    if not is_deterministic(board):
+        return
+    if pid is not None:
+        raise BadInput(f"--pid: board {board} boots for this recording and has no processes before; use --comm NAME")
+    if duration_ns is None:
+        raise BadInput(f"board {board} reports nothing before its end; give the time to watch: --duration 1s")
 
 
 def _parameters(**options: Value | None) -> dict[str, Value]:
@@ -302,6 +312,7 @@ def command(
     """
     if click.get_current_context().invoked_subcommand is not None:
         return ExitStatus.DONE
+    _require_guest(board, pid, duration_ns)
     parameters = _parameters(
         pid=pid,
         comm=comm,

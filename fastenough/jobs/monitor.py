@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -17,7 +16,7 @@ from fastenough.campaign.transcript import RunStore, StorageFailure, Transcript
 from fastenough.implementations import Act
 from fastenough.implementations.task import Task
 from fastenough.link import Link
-from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
+from fastenough.model import BadInput, FastenoughError, Outcome
 from fastenough.recording import LoadProof, LoadStated
 
 NO_LOAD_STARTED = LoadStated("as found", source="whatever ran on the machine: the monitor starts no load")
@@ -93,11 +92,6 @@ def monitor_run(board: str, booted: Booted, act: Act, keeper: RunStore) -> Itera
     ``finish()`` comes first where all goes well.  Raises NotApplicable where it cannot run, StorageFailure when
     the store cannot be written.
     """
-    if booted.watch is not None:
-        raise NotApplicable(
-            f"board {board} runs no tasks but those of a measurement; watch these: fastenough run timer --monitor "
-            f"--board {shlex.quote(board)}"
-        )
     added = replace(head_additions(recorded_board(board, booted.link, keeper), booted, ()), load=NO_LOAD_STARTED)
     transcript = Transcript(
         partial(keeper.begin, {}), added, lambda: LoadProof(NO_LOAD_STARTED.name, True, stated=True)

@@ -110,7 +110,10 @@ class DeterministicLink:
         if _ENDED_BY_BENCH in argv or (self._started is not None and self._started.running):
             raise NotApplicable(_NO_SIGNALS)
         self.results, limit_s = None, _COMMAND_S + _PER_GUEST_S * limit_s
-        run = self._guest.boot([Command(tuple(argv), input)], self.background, self._beginning, self._watcher)
+        background = self.background
+        if argv[0] == MONITOR_PATH:
+            background = Background((), (), 0.0, self._monitor_files())
+        run = self._guest.boot([Command(tuple(argv), input)], background, self._beginning, self._watcher)
         self._started = _Started(self, run, limit_s)
         return self._started
 
@@ -121,7 +124,7 @@ class DeterministicLink:
         The function raises FastenoughError if no command was started, or if its guest had no results.
         """
         self.results = None
-        self._watcher = Watcher(tuple(argv), {MONITOR_PATH.lstrip("/"): build_monitor(self.arch)[MONITOR_PATH]})
+        self._watcher = Watcher(tuple(argv), self._monitor_files())
 
         def finished() -> Completed:
             if self.results is None or self.results.watcher is None:
@@ -132,6 +135,9 @@ class DeterministicLink:
             yield finished
         finally:
             self._watcher = None
+
+    def _monitor_files(self) -> dict[str, bytes]:
+        return {MONITOR_PATH.lstrip("/"): build_monitor(self.arch)[MONITOR_PATH]}
 
     def set_phase(self, phase_ns: int) -> None:
         """Let the next started commands begin so much of the guest's time later than with the phase 0."""
@@ -191,7 +197,7 @@ class DeterministicLink:
         """Raises NotApplicable for the monitor's injector."""
         if tool == INJECTOR:
             raise NotApplicable(_NO_INJECTOR)
-        if tool == MONITOR:
+        if tool in (MONITOR, MONITOR_PATH):
             return MONITOR_PATH
         name = tool.removeprefix("/bin/")
         return f"/bin/{name}" if name in self._programs else None

@@ -105,6 +105,15 @@ def test_the_headline_names_what_is_watched(tmp_path: Path, policy: str, parts: 
     assert [part for part in ("pid 4711", "SCHED_OTHER") if part in said] == parts
 
 
+@pytest.mark.parametrize(
+    ("words", "said"), [((), "--duration 1s"), (("--duration", "1s", "--pid", "1"), "--pid: .*--comm")]
+)
+def test_a_deterministic_board_watches_for_a_time_and_no_process(home: Path, words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        _monitor("--board", "deterministic", *words)
+    assert _runs(home) == []
+
+
 def test_a_process_that_is_not_there_is_bad_input(home: Path) -> None:
     with pytest.raises(BadInput, match="no such process"):
         _monitor("--pid", "4194304", "--duration", "1s")

@@ -8,17 +8,13 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-import pytest
-
 from fastenough.board import Booted
 from fastenough.campaign.expand import RunSpec
 from fastenough.campaign.monitoring import TYPES, monitor_beside, own_thread_name
 from fastenough.campaign.transcript import Transcript
-from fastenough.implementations import Act
-from fastenough.jobs.monitor import monitor_run
 from fastenough.link import FakeLink
 from fastenough.link.base import Completed
-from fastenough.model import Configuration, NotApplicable, Outcome
+from fastenough.model import Configuration, Outcome
 from fastenough.recording import LoadProof
 from fastenough.recording.building import HeadAdditions, line_bytes
 from fastenough.store import Store
@@ -79,12 +75,3 @@ def test_a_recording_without_end_has_failed(tmp_path: Path) -> None:
     booted, _ = _board(Completed(137, recording, b""))
     transcript, told = _watched(booted, Store(tmp_path))
     assert transcript.outcome is Outcome.FAILED and "137" in told[0]
-
-
-def test_alone_it_would_watch_nothing_and_is_refused(tmp_path: Path) -> None:
-    booted, _ = _board(Completed(0, b"", b""))
-    with (
-        pytest.raises(NotApplicable, match="--monitor"),
-        monitor_run("deterministic", booted, Act("monitor", {}, 1.0), Store(tmp_path)),
-    ):
-        pass

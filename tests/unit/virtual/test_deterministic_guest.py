@@ -283,6 +283,22 @@ def test_the_monitor_records_beside_the_next_measurement_only(monkeypatch: pytes
     }
 
 
+def test_the_monitor_alone_is_in_the_guest_that_it_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    link, guest = _link()
+    monkeypatch.setattr(deterministic_link, "build_monitor", lambda arch: {"/bin/fastenough-monitor": b"program"})
+    program = link.which(MONITOR)
+    assert program is not None
+    guest.answers = {**guest.answers, f"{program} --duration=1000ms": b"head\nend\n"}
+    assert list(link.start([program, "--duration=1000ms"]).lines()) == [b"head\n", b"end\n"]
+    background = guest.boots[-1][1]
+    assert background is not None and work_files([], background) == {
+        "work/warm-up": b"0\n",
+        "bin/fastenough-monitor": b"program",
+    }
+    with pytest.raises(NotApplicable):
+        link.start([program, "--until-interrupt"])
+
+
 def test_what_would_need_the_bench_is_refused() -> None:
     link, guest = _link()
     with pytest.raises(NotApplicable):
