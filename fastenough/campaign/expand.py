@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
@@ -129,8 +129,8 @@ def _generate_runs(plan: Plan) -> Iterator[RunSpec]:
             )
 
 
-def _phases(entry: Entry) -> list[int] | list[None]:
-    return phases_ns(entry.phases) if entry.phases > 1 else [None]
+def _phases(entry: Entry) -> Sequence[int | None]:
+    return phases_ns(entry.phases) if entry.phases > 1 else [entry.phase_ns]
 
 
 def combinations(entry: Entry) -> list[dict[str, Value]]:

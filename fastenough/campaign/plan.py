@@ -47,8 +47,8 @@ class Entry:
     """One probe over all combinations of implementations, its parameters' values and the loads, ``repeat`` times.
 
     ``requirement``: criterion for the verdict of these runs.  ``keys``: values of keys of :mod:`run_keys` that act
-    during the runs.  ``phases``: number of runs that differ only in their phase, 1 for runs without one.  ``fault``:
-    return an error about one of the entry's keys, with its line in the file.
+    during the runs.  ``phases``: number of runs that differ only in their phase; a single run has ``phase_ns``, if any.
+    ``fault``: return an error about one of the entry's keys, with its line in the file.
     """
 
     probe: str
@@ -62,6 +62,7 @@ class Entry:
     keys: Mapping[str, Value] = field(default_factory=dict)
     phases: int = 1
     fault: Fault = field(default=plain_fault, compare=False, repr=False)
+    phase_ns: int | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ from pathlib import Path
 import click
 
 from fastenough.analysis import words
+from fastenough.analysis.machine import INSTRUCTIONS
+from fastenough.board import is_deterministic
 from fastenough.campaign import Entry, Plan
 from fastenough.campaign.toml import read_toml
 from fastenough.cli.commands import Command, Option
@@ -31,6 +33,9 @@ from fastenough.report import require_writable
 from fastenough.store import Store
 
 _REPORT = "report"
+_BUDGET_S, _TRIALS = 1800.0, 60
+_WARM_UP_S, _TRIAL_S = 0.5, 0.5
+"""Warm-up of each trial, and duration of a trial on a deterministic board, whose seconds take long under load."""
 
 
 def progress_note(ask: TrialRequest) -> str:
@@ -73,12 +78,25 @@ def _write(out: Path | None, load: Load | None) -> Path | None:
     return out
 
 
-def _plan(probe: str, parameters: tuple[str, ...], turns_s: float, board: str) -> Plan:
+def _extent(board: str, budget_ns: int | None, trials: int | None) -> tuple[float, int]:
+    """The search time in s, and the number of trials on a deterministic board, else 0; raises BadInput."""
+    if is_deterministic(board):
+        if budget_ns is not None:
+            raise BadInput("--budget: on a deterministic board a hunt has a number of trials; use --trials NUMBER")
+        return 0.0, trials or _TRIALS
+    if trials is not None:
+        raise BadInput("--trials: only hunts on a deterministic board have it; use --budget DURATION")
+    return (_BUDGET_S if budget_ns is None else budget_ns / 1e9), 0
+
+
+def _plan(probe: str, parameters: tuple[str, ...], trial_s: float, board: str) -> Plan:
     values = parse_parameters(parameters)
     if _REPORT in values:
         raise BadInput(f"{_REPORT}: a hunt always uses blocks of {BLOCK}; omit the parameter")
     return Plan(
-        "hunt", (Entry(probe, ("none",), turns_s, {**values, _REPORT: (BLOCK,)}, warm_up_s=0.5),), boards=(board,)
+        "hunt",
+        (Entry(probe, ("none",), trial_s, {**values, _REPORT: (BLOCK,)}, warm_up_s=_WARM_UP_S),),
+        boards=(board,),
     )
 
 
@@ -105,7 +123,7 @@ def conclusion(hunted: HuntResult) -> str:
     )
 
 
-def _print_result(hunted: HuntResult, culprit: MonitoredRun | None, out: Path | None, as_json: bool) -> int:
+def _print_result(hunted: HuntResult, culprit: MonitoredRun | None, out: Path | None, as_json: bool, board: str) -> int:
     search, load = hunted.search, culprit.load if culprit else hunted.load
     written = _write(out, load)
     if as_json:
@@ -125,6 +143,8 @@ def _print_result(hunted: HuntResult, culprit: MonitoredRun | None, out: Path | 
         )
     else:
         say(conclusion(hunted))
+        if is_deterministic(board):
+            say(f"caveat: {INSTRUCTIONS}")
         if culprit is not None:
             say(f"cause: {culprit.cause}")
         if load is not None:
@@ -149,9 +169,13 @@ def _print_result(hunted: HuntResult, culprit: MonitoredRun | None, out: Path | 
     "--budget",
     "budget_ns",
     type=DURATION,
-    default="30m",
-    show_default=True,
-    help="Search time; 15 minutes give only a first impression.",
+    help="Search time; 15 minutes give only a first impression  [default: 30m]",
+)
+@click.option(
+    "--trials",
+    type=click.IntRange(1),
+    metavar="NUMBER",
+    help=f"On a deterministic board, instead of --budget: number of trials  [default: {_TRIALS}]",
 )
 @click.option(
     "--load-space",
@@ -178,7 +202,8 @@ def command(
     *,
     probe: str,
     parameters: tuple[str, ...],
-    budget_ns: int,
+    budget_ns: int | None,
+    trials: int | None,
     load_space: Path | None,
     out: Path | None,
     report_path: Path | None,
@@ -191,18 +216,19 @@ def command(
     """Search for the load that causes the worst latency.
 
     Tries stressors of stress-ng in groups, repeats the worst combinations, confirms that one is worse than all
-    published loads, and removes stressors that it does not need.  --out stores the result as a load file.
+    published loads, and removes stressors that it does not need.  --out stores the result as a load file.  On a
+    deterministic board, each trial begins at another phase, and the same hunt repeats to the byte.
     """
     _require_place(out)
     if report_path is not None:
         require_writable(report_path)
     only, fixed = _space(load_space)
-    budget_s = budget_ns / 1e9
-    plan = _plan(probe, parameters, float(turns_of(budget_s)), board)
+    budget_s, count = _extent(board, budget_ns, trials)
+    plan = _plan(probe, parameters, _TRIAL_S if count else float(turns_of(budget_s)), board)
     check_plan(plan)
     with Display() as display:
         opened, granted = boards_for(plan, as_granted, display.tell)
-        hunt, store = Hunt(granted, budget_s, only, fixed), Store(store_path)
+        hunt, store = Hunt(granted, budget_s, only, fixed, count), Store(store_path)
         try:
             hunted = make_hunt(
                 hunt,
@@ -226,7 +252,7 @@ def command(
                 opened=opened,
                 tell=display.tell,
             )
-    status = _print_result(hunted, culprit, out, as_json)
+    status = _print_result(hunted, culprit, out, as_json, board)
     section = conclude_hunt(hunted, culprit, conclusion(hunted), store)
     if report_path is not None:
         with Work("writing the report"):

@@ -54,6 +54,7 @@ def _arguments(space: Space, part: Part, cpus: int) -> list[str]:
         space.value(part, WORKERS),
         *options,
         *place,
+        *space.options,
         "--temp-path",
         "{scratch}",
         "--timeout",

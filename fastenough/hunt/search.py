@@ -33,7 +33,8 @@ _REACHED = 0.8
 class GroupTurn:
     """The recipe of one turn of a group, and the tail of its blocks.
 
-    ``excess``: octaves above the median of the trial's turns; what disturbs a whole trial makes no candidates.
+    ``excess``: octaves above the median of the trial's turns; what disturbs a whole trial makes no candidates.  Of a
+    trial with one turn: its tail.
     """
 
     recipe: Recipe
@@ -47,7 +48,7 @@ def _group_turns(turns: Sequence[Recipe], maxima: Sequence[int]) -> list[GroupTu
     if not size:
         return []
     tails = [tail_of(maxima[turn * size : (turn + 1) * size]) for turn in range(len(turns))]
-    middle = median(tails)
+    middle = median(tails) if len(tails) > 1 else 0.0
     return [GroupTurn(recipe, tail, tail - middle) for recipe, tail in zip(turns, tails, strict=True)]
 
 

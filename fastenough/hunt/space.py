@@ -44,11 +44,13 @@ Recipe = tuple[Part, ...]
 
 @dataclass(frozen=True)
 class Space:
-    """``memory_bytes``: limit for all parts of a recipe together; ``most``: maximum number of parts."""
+    """``memory_bytes``: limit for all parts of a recipe together; ``most``: maximum number of parts; ``options``: of
+    each command."""
 
     stressors: Mapping[str, Stressor]
     memory_bytes: int
     most: int
+    options: tuple[str, ...] = ()
 
     def value(self, part: Part, parameter: str) -> str:
         """Value of a parameter of a part, as written; empty if there is no such parameter."""

@@ -103,7 +103,11 @@ STRESSORS: Mapping[str, Stressor] = {
 """By name.  ``workers`` is the number of processes, each of which may have children."""
 
 
-def space_of(present: Collection[str], cpus: int, available_bytes: int) -> Space:
-    """The search space of a board with these stressors."""
+SEEDED = ("--seed", "1")
+"""Options that let a stressor draw the same random numbers each time."""
+
+
+def space_of(present: Collection[str], cpus: int, available_bytes: int, options: tuple[str, ...] = ()) -> Space:
+    """The search space of a board with these stressors; ``options``: of each command."""
     stressors = {name: stressor for name, stressor in STRESSORS.items() if name in present}
-    return Space(stressors, round(_MEMORY_SHARE * available_bytes), _MOST_PER_CPU * cpus)
+    return Space(stressors, round(_MEMORY_SHARE * available_bytes), _MOST_PER_CPU * cpus, options)

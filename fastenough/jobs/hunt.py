@@ -8,16 +8,17 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from fastenough import words
 from fastenough.analysis.paired import judged_name
-from fastenough.board import AS_BOOTED, Board, is_deterministic
+from fastenough.board import AS_BOOTED, Board
 from fastenough.board.base import Booted
 from fastenough.campaign import Plan, Progress, run_campaign
-from fastenough.campaign.expand import expand, plan_sha256
+from fastenough.campaign.expand import PHASES_WITHIN_NS, expand, plan_sha256
 from fastenough.campaign.ledger import new_campaign
 from fastenough.campaign.stop import StopRequest, stop_on_signals
 from fastenough.campaign.transcript import Writer
@@ -25,7 +26,7 @@ from fastenough.facts import collect
 from fastenough.hunt.recipes import load_of, turn_of
 from fastenough.hunt.search import Search
 from fastenough.hunt.space import Space
-from fastenough.hunt.stressors import STRESSORS, space_of
+from fastenough.hunt.stressors import SEEDED, STRESSORS, space_of
 from fastenough.hunt.trials import FinishedTrial, TrialRequest, TrialResult
 from fastenough.jobs.job_store import OneCampaign
 from fastenough.link import Link
@@ -46,6 +47,10 @@ _BESIDE_S = 3.5
 leave no time for a confirmation."""
 _LONG_S, _TURNS, _SHORT_TURNS = 900.0, 8, 4
 _LEAST_TRIALS = 40
+_LEAST_AFTER_FIXED = 22
+"""Least number of trials after those of the fixed loads that confirms a result."""
+_SEED = 1
+"""Of the search and of the phases on a deterministic board, where a hunt with the same arguments repeats exactly."""
 _SEARCH = "hunt 2"
 """Changes with the search: the trials of another search must not be replayed."""
 _AT_ONCE = 8
@@ -70,22 +75,37 @@ def turns_of(budget_s: float) -> int:
 
 @dataclass(frozen=True)
 class Hunt:
-    """``plan``: one run without load.  ``only``: the stressors to use; empty: all."""
+    """``plan``: one run without load.  ``only``: the stressors to use; empty: all.  ``trials``: their number on a
+    deterministic board, where no time counts; 0 on other boards."""
 
     plan: Plan
     budget_s: float
     only: tuple[str, ...] = ()
     fixed: tuple[str, ...] = FIXED
+    trials: int = 0
 
     @property
     def turns(self) -> int:
-        return turns_of(self.budget_s)
+        return 1 if self.trials else turns_of(self.budget_s)
 
     @cached_property
     def sha256(self) -> str:
         specs = expand(self.plan)
-        identity = repr((plan_sha256(self.plan, specs), self.budget_s, self.only, self.fixed, _SEARCH))
+        extent = (self.trials,) if self.trials else ()
+        identity = repr((plan_sha256(self.plan, specs), self.budget_s, self.only, self.fixed, _SEARCH, *extent))
         return hashlib.sha256(identity.encode()).hexdigest()
+
+    def require_enough(self) -> None:
+        """Raise BadInput for a hunt that is too short to confirm a result."""
+        fewest = 2 * len(self.fixed) + _LEAST_AFTER_FIXED
+        if self.trials and self.trials < fewest:
+            loads = words.counted(len(self.fixed), "fixed load")
+            raise BadInput(f"--trials {self.trials}: a hunt with {loads} requires at least {fewest} trials")
+        fewest_s = _LEAST_TRIALS * (_SHORT_TURNS + _BESIDE_S)
+        if not self.trials and self.budget_s < fewest_s:
+            raise BadInput(
+                f"--budget: a hunt requires at least {_LEAST_TRIALS} trials; use {fewest_s / 60:.0f}m or more"
+            )
 
 
 @dataclass(frozen=True)
@@ -118,14 +138,14 @@ class BoardCapacity:
     present: tuple[str, ...]
     available_bytes: int
 
-    def space(self, only: Sequence[str]) -> Space:
+    def space(self, only: Sequence[str], options: tuple[str, ...] = ()) -> Space:
         chosen = [name for name in self.present if not only or name in only]
         if len(chosen) < 2:
             raise NotApplicable(
                 f"only {', '.join(chosen) or 'none'} of the requested stressors works on this board; "
                 "a hunt requires two"
             )
-        return space_of(chosen, self.cpus, self.available_bytes)
+        return space_of(chosen, self.cpus, self.available_bytes, options)
 
 
 @dataclass(frozen=True)
@@ -152,7 +172,7 @@ class TrialNote:
 def examine_board(board: Board, only: Sequence[str]) -> BoardCapacity:
     """Try each stressor on the board for a second; raises NotApplicable if stress-ng cannot run there."""
     with board.boot(AS_BOOTED) as booted:
-        present = _working(booted.link, [name for name in STRESSORS if not only or name in only])
+        present = _working(booted, [name for name in STRESSORS if not only or name in only])
         cpus = (collect(booted.link, ("cpu",)).get("cpu") or {}).get("count") or 1
         free = next(
             line.split()[1]
@@ -162,9 +182,14 @@ def examine_board(board: Board, only: Sequence[str]) -> BoardCapacity:
         return BoardCapacity(int(cpus), present, int(free) << 10)
 
 
-def _working(link: Link, names: Sequence[str]) -> tuple[str, ...]:
+def _working(booted: Booted, names: Sequence[str]) -> tuple[str, ...]:
     """The stressors that work on a board; stress-ng is copied to boards that lack it."""
-    limit_s = 30.0 + 6.0 * len(names) / _AT_ONCE
+    link, limit_s = booted.link, 30.0 + 6.0 * len(names) / _AT_ONCE
+    if booted.start_load is not None:
+        with booted.start_load(_STRESS_NG, 1, limit_s) as load:
+            load.warm_up(0.0, lambda seconds: True)
+            tried = link.start(["sh", "-c", _TRY_ALL, "sh", "", link.scratch_name(), *names], limit_s=limit_s)
+            return tuple(sorted(b"".join(tried.lines()).decode().split()))
     brought = bring(link, _STRESS_NG, int(limit_s) + 1)
     try:
         output = link.run(
@@ -206,6 +231,25 @@ class _Cooled:
         with self.board.boot(configuration) as booted:
             yield booted
             _cool_down(booted.link, self.sleep)
+
+
+@dataclass(frozen=True)
+class _BootedOnce:
+    """A deterministic board: one boot for the profile serves all trials, each of which boots a guest of its own."""
+
+    board: Board
+    booted: Booted
+
+    @property
+    def name(self) -> str:
+        return self.board.name
+
+    def configurations(self) -> tuple[str, ...]:
+        return self.board.configurations()
+
+    @contextmanager
+    def boot(self, configuration: str) -> Iterator[Booted]:
+        yield self.booted
 
 
 def block_maxima(recording: Recording, turns: int) -> list[int]:
@@ -312,6 +356,8 @@ class _HuntRun:
         return self._trials_left()
 
     def _trials_left(self) -> int:
+        if self.hunt.trials:
+            return max(0, self.hunt.trials - self.trials.position)
         made, guess_s = self.trials.position, self.hunt.turns + _BESIDE_S
         each_s = max(guess_s, (self.trials.spent_s - self.trials.before_s) / made) if made else guess_s
         return max(0, int((self.hunt.budget_s - AFTER_S - self.trials.spent_s) / each_s))
@@ -321,7 +367,8 @@ class _HuntRun:
             load = find_load(ask.subject)
         else:
             load = load_of(self.search.space, ask.subject, self.ground.cpus)
-        entry = replace(self.hunt.plan.entries[0], loads=(load.name,))
+        phase_ns = phase_of(self.trials.position) if self.hunt.trials else None
+        entry = replace(self.hunt.plan.entries[0], loads=(load.name,), phase_ns=phase_ns)
         loads = {} if isinstance(ask.subject, str) else {load.name: load}
         return replace(self.hunt.plan, entries=(entry,), loads=loads)
 
@@ -354,6 +401,9 @@ class _HuntRun:
 
     def _report_progress(self, progress: Progress, ask: TrialRequest) -> None:
         left_s = max(0.0, self.hunt.budget_s - self.trials.spent_s)
+        if self.hunt.trials:
+            made = max(1, self.trials.position)
+            left_s = self.trials.left * (self.trials.spent_s - self.trials.before_s) / made
         self.on_progress(
             replace(
                 progress,
@@ -365,6 +415,11 @@ class _HuntRun:
             ),
             ask,
         )
+
+
+def phase_of(position: int) -> int:
+    """The phase of the trial at a position, in ns: drawn for each, so that trials of one load do not repeat."""
+    return random.Random(f"{_SEED} {position}").randrange(PHASES_WITHIN_NS)
 
 
 def make_hunt(
@@ -380,31 +435,35 @@ def make_hunt(
     replays the results of the stored trials.
 
     SIGINT and SIGTERM end the current trial in order, and the hunt.  Raises like ``run_campaign``, BadInput if the
-    budget is too short and for a deterministic board, NotApplicable if no load can be tried on this board.
+    budget is too short, NotApplicable if no load can be tried on this board.
     """
-    if any(map(is_deterministic, hunt.plan.boards)):
-        raise BadInput(
-            "on a deterministic board a fresh trial repeats the first and confirms nothing; compare loads in phases: "
-            "fastenough run PROBE --load none,FILE.toml --phases 30 --board deterministic"
-        )
-    fewest_s = _LEAST_TRIALS * (_SHORT_TURNS + _BESIDE_S)
-    if hunt.budget_s < fewest_s:
-        raise BadInput(f"--budget: a hunt requires at least {_LEAST_TRIALS} trials; use {fewest_s / 60:.0f}m or more")
+    hunt.require_enough()
     trials, begun_s = _HuntCampaign(store, hunt), time.monotonic()
     if resume:
         trials.resume()
     else:
         store.settle()
-    if trials.notes:
-        ground = trials.notes[0].ground
-    else:
-        ground = examine_board(opened(hunt.plan.boards[0]), hunt.only)
-        trials.spent_s = trials.before_s = time.monotonic() - begun_s
-    seed = random.Random(trials.campaign)
-    search = Search(ground.space(hunt.only), hunt.fixed, hunt.turns, seed)
-    hunting = _HuntRun(hunt, trials, ground, search, opened, on_progress, tell, time.monotonic())
-    with stop_on_signals(hunting.stopping):
-        signal = hunting.run()
+    with ExitStack() as stack:
+        if hunt.trials:
+            board = opened(hunt.plan.boards[0])
+            once = _BootedOnce(board, stack.enter_context(board.boot(AS_BOOTED)))
+            opened = lambda name: once  # noqa: E731
+        if trials.notes:
+            ground = trials.notes[0].ground
+        else:
+            ground = examine_board(opened(hunt.plan.boards[0]), hunt.only)
+            trials.spent_s = trials.before_s = time.monotonic() - begun_s
+        search = _search(hunt, trials.campaign, ground)
+        hunting = _HuntRun(hunt, trials, ground, search, opened, on_progress, tell, time.monotonic())
+        with stop_on_signals(hunting.stopping):
+            signal = hunting.run()
     if trials.made and hunting.failed == trials.position:
         raise FastenoughError(f"every trial failed; see: fastenough show {trials.made[max(trials.made)]}")
     return HuntResult(trials.campaign, search, ground.cpus, tuple(hunting.made), hunting.failed, signal)
+
+
+def _search(hunt: Hunt, campaign: str, ground: BoardCapacity) -> Search:
+    """The search of a hunt; on a deterministic board it is the same each time."""
+    seed = random.Random(_SEED if hunt.trials else campaign)
+    space = ground.space(hunt.only, SEEDED if hunt.trials else ())
+    return Search(space, hunt.fixed, hunt.turns, seed)

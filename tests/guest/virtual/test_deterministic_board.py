@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +15,11 @@ import zstandard
 
 from fastenough.analysis import judge
 from fastenough.analysis.machine import INSTRUCTIONS
-from fastenough.campaign import Entry, Plan, read_plan, run_campaign
+from fastenough.board import open_board
+from fastenough.campaign import Entry, Plan, Progress, read_plan, run_campaign
 from fastenough.campaign.expand import phases_ns
+from fastenough.hunt.trials import TrialRequest
+from fastenough.jobs.hunt import Hunt, make_hunt
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording.wakeups import is_monitor
 from fastenough.store import Store
@@ -115,6 +120,55 @@ def test_the_monitor_beside_a_run_repeats_to_the_byte(tmp_path: Path) -> None:
     assert _without_id(store, once.run_id) == _without_id(store, again.run_id)
     (station,) = (series for series in once.series if series.name == "expiry-to-return")
     assert once.totals[station.id].total == 101, "one more than the probe's 100 values"
+
+
+def test_a_monitor_alone_repeats_to_the_byte(tmp_path: Path) -> None:
+    require("clang")
+    words = ["monitor", "--policy", "any", "--duration", "300ms", "--board", "deterministic", "--store", "store"]
+    for _ in range(2):
+        done = command_line(*words, "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    store = Store(tmp_path / "store")
+    once, again = (store.load(run.id) for run in store.runs())
+    assert once.outcome is Outcome.COMPLETED and once.head.marks >= {"emulated"}
+    assert _without_id(store, once.run_id) == _without_id(store, again.run_id)
+    (station,) = (series for series in once.series if series.name == "waking-to-running")
+    assert once.totals[station.id].total > 0, "tasks of the kernel ran"
+
+
+def _part_of_a_hunt(store: Store, trials: int) -> list[str]:
+    """The first trials of a hunt; their runs."""
+    entry = Entry("timer", ("none",), 0.1, {"interval": ("1ms",), "report": ("100ms",)}, warm_up_s=0.2)
+    plan = Plan("hunt", (entry,), boards=("deterministic",))
+    hunt = Hunt(plan, 0.0, only=("switch", "flock"), fixed=("none",), trials=24)
+    begun: set[int] = set()
+
+    def on_progress(progress: Progress, ask: TrialRequest) -> None:
+        begun.add(progress.run)
+        if len(begun) > trials:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    hunted = make_hunt(hunt, store, on_progress, opened=open_board)
+    assert hunted.signal == signal.SIGTERM and not hunted.failed
+    return list(hunted.runs)
+
+
+def test_the_trials_of_a_hunt_repeat_to_the_byte(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    once, again = (_part_of_a_hunt(store, 4) for _ in range(2))
+    assert len(once) == len(again) == 4
+    assert [_without_id(store, run) for run in once] == [_without_id(store, run) for run in again]
+    heads = [store.load(run).head for run in once]
+    assert len({head.phase_ns for head in heads}) == 4 and all(head.marks >= {"emulated"} for head in heads)
+    loads = [head.load.name for head in heads if head.load is not None]
+    assert loads[:2] == ["none", "none"] and loads[2].startswith("hunt-")
+
+
+def test_a_kernel_of_debian_has_no_events_for_a_bound(tmp_path: Path) -> None:
+    done = command_line("bound", "--board", "deterministic", cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "CONFIG_PREEMPT_TRACER=y" in done.stderr, (
+        done.stderr
+    )
 
 
 @pytest.mark.matrix

@@ -105,7 +105,8 @@ def test_a_load_space_that_cannot_be_is_one_line(tmp_path: Path, wrong: str, sai
         (("report=1s",), "report"),
         (("--out", "nowhere/worst.toml"), "--out nowhere/worst.toml: cannot be written"),
         pytest.param(("--resume",), "--resume", marks=needs_root("it would measure")),
-        (("--board", "deterministic"), "--phases"),
+        (("--trials", "40"), "--budget"),
+        (("--board", "deterministic"), "--trials"),
     ],
 )
 def test_what_cannot_be_hunted_is_one_line(tmp_path: Path, more: tuple[str, ...], said: str) -> None:
