@@ -74,6 +74,9 @@ def test_the_same_hunt_makes_the_same_trials_and_finds_the_trigger(
     assert len(bench.trials) <= 60
     assert once.search.result is not None and again.search.result == once.search.result
     assert [part.stressor for part in once.search.result.recipe] == [TRIGGER]
+    looks = sorted(once.search.looks, key=lambda look: -look.excess)
+    planted = [any(part.stressor == TRIGGER for part in look.recipe) for look in looks]
+    assert planted == sorted(planted, reverse=True), "of one recipe each, groups are compared with each other"
     assert bench.boots == 1, "one boot for the profile serves all trials"
 
 
