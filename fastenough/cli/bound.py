@@ -12,14 +12,14 @@ from typing import BinaryIO, cast
 import click
 
 from fastenough import words
-from fastenough.board import is_deterministic, open_board
+from fastenough.board import open_board
 from fastenough.campaign.board_name import recorded_board
 from fastenough.cli.commands import Command, Option
 from fastenough.cli.options import DURATION, json_option, store_option
 from fastenough.cli.output import print_json, print_table, say
 from fastenough.cli.privileges import accessed_board
 from fastenough.jobs.bound import CpuBound, bounds_of, is_trace_dat, recorded, report_bound, section_of, trace_cmd_lines
-from fastenough.model import BadInput, NotApplicable
+from fastenough.model import BadInput
 from fastenough.report import require_writable
 from fastenough.report.document import stored_form
 from fastenough.store import Store
@@ -146,19 +146,7 @@ def _read(trace: BinaryIO) -> Sequence[CpuBound]:
 
 
 def _record(board: str, duration_ns: int, store: Store) -> tuple[str, Sequence[CpuBound]]:
-    """Trace the board; returns its name and the bounds.
-
-    Raises BadInput for a kernel that cannot be traced if the board boots the kernel that its name requests.
-    """
-    if not is_deterministic(board):
-        return _traced(board, duration_ns, store)
-    try:
-        return _traced(board, duration_ns, store)
-    except NotApplicable as reason:
-        raise BadInput(f"--board {board}: {reason} (docs/virtual-bench.md#bound)") from reason
-
-
-def _traced(board: str, duration_ns: int, store: Store) -> tuple[str, Sequence[CpuBound]]:
+    """Trace the board; returns its name and the bounds."""
     with accessed_board(board) as (link, _):
         bounds = bounds_of(recorded(link.raised, duration_ns / 1e9))
         return recorded_board(open_board(board).name, link, store).name, bounds
