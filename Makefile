@@ -78,7 +78,7 @@ lint:
 	.venv/bin/mypy
 
 lock:
-	cd setup && for name in run test docs engines; do ../.venv/bin/pip-compile -q --generate-hashes --no-emit-index-url \
+	cd setup && for name in run fleet test docs engines; do ../.venv/bin/pip-compile -q --generate-hashes --no-emit-index-url \
 		--no-emit-find-links --no-emit-trusted-host --allow-unsafe --strip-extras --no-annotate --no-header \
 		-o $$name.lock $$name.in || exit; done
 	cd setup/npm && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund --silent
