@@ -128,11 +128,16 @@ class FleetArchive:
         for kind, row in rows:
             parts[Partition(safe_type(kind), month_of(row.begin_ns // 10**9), place.shard)].append(row)
         for partition, those in parts.items():
-            table = arrow.Table.from_pylist([asdict(row) for row in those], schema=_schema())
+            table = self.table_of(those)
             held = arrow.BufferOutputStream()
             parquet.write_table(table, held, compression="zstd", use_dictionary=["board", "run", "series"])
             name = f"{place.epoch:04}-{place.sequence:012}.parquet"
             self.put(f"{partition.folder}/{name}", (held.getvalue(),))
+
+    @staticmethod
+    def table_of(rows: Iterable[ArchiveRow]) -> arrow.Table:
+        """The columns of rows."""
+        return arrow.Table.from_pylist([asdict(row) for row in rows], schema=_schema())
 
     def put(self, path: str, blocks: Iterable[bytes | arrow.Buffer]) -> None:
         """Write or replace a file: completely or not at all.  A large one in an object store may be incomplete."""
@@ -160,6 +165,15 @@ class FleetArchive:
         """All partitions that have files, in order."""
         folders = sorted({path.rpartition("/")[0] for path in self._paths("")})
         return [partition for partition in map(_partition_of, folders) if partition is not None]
+
+    def readable(self) -> list[tuple[Partition, str]]:
+        """The files that readers see, each with its partition."""
+        files = ((_partition_of(path.rpartition("/")[0]), path) for path in sorted(self._paths("")))
+        return [
+            (partition, path)
+            for partition, path in files
+            if partition is not None and path.endswith(".parquet") and not path.rpartition("/")[2].startswith("_")
+        ]
 
     def names(self, partition: Partition) -> list[str]:
         """Names of the files of a partition, in order."""
