@@ -27,6 +27,9 @@ from fastenough.audit.finding import Change, Finding
 from fastenough.campaign.expand import RunSpec
 from fastenough.cli.bench_kernel import KernelBuild
 from fastenough.cli.doctor import Diagnosis
+from fastenough.cli.farm_first_change import FirstChange
+from fastenough.cli.farm_judge import ArchiveJudgment
+from fastenough.cli.farm_kernels import KernelComparison
 from fastenough.exchange.rows import SERIES_COLUMNS
 from fastenough.farm.bisect import Bisection
 from fastenough.farm.tokens import Token
@@ -336,6 +339,9 @@ DOCUMENTS: Mapping[str, Any] = {
     "farm quarantine lift": Versioned({"lifted": LiftedQuarantine}),
     "farm order": Versioned(Acknowledgement),
     "farm compact": Versioned({"compacted": ListOf(CompactedPartition)}),
+    "farm judge": Versioned(ArchiveJudgment),
+    "farm first-change": Versioned(FirstChange),
+    "farm kernels": Versioned(KernelComparison),
     "farm try": Either((_FARM_LINE, Versioned(FleetTrialResult))),
     "farm status": Versioned(
         {

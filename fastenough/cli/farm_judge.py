@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough farm judge``: judge every board of an archive by a limit, with the present method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import click
+
+from fastenough import words
+from fastenough.analysis import board_rates
+from fastenough.analysis.clusters import holm
+from fastenough.analysis.cpu_evidence import CpuEvidence, evidence_per_cpu
+from fastenough.analysis.fleet import requirement_text, share_text
+from fastenough.analysis.judgment import MINIMUM_DURATION_NS
+from fastenough.analysis.merged import merge_samples
+from fastenough.cli.archive_options import ArchiveOptions, archive_options
+from fastenough.cli.commands import Command
+from fastenough.cli.options import RequirementOptions, json_option, requirement_options
+from fastenough.cli.output import print_json, print_table, say, say_list
+from fastenough.fleet.archived_recording import COLUMNS, archived_parts
+from fastenough.fleet.board_rows import BoardRows
+from fastenough.model import BadInput, ExitStatus, Requirement
+
+_MOST_PRINTED = 40
+_CAVEATS = (
+    "An archive contains values, but no loads, settings, kernels or checks of data. Boards that are within the limit "
+    "here may still lack evidence for a PASS.",
+    "Buckets of the archive are 6 % wide: values in the bucket of the limit count as above it where that is safe.",
+)
+
+
+class BoardStanding(StrEnum):
+    """Result of a board: shown to keep the requirement, shown not to, or neither."""
+
+    WITHIN = "within"
+    EXCEEDS = "exceeds"
+    NOT_SHOWN = "not shown"
+
+
+@dataclass(frozen=True)
+class ArchivedBoard:
+    """The result of one board.
+
+    ``p_value``: of the allowed rate, the least over CPUs by Bonferroni.  ``exceeded``: values that certainly exceed
+    the limit; ``possibly``: those that may.  ``measured_ns``: least measured time of a CPU.
+    """
+
+    board: str
+    type: str
+    result: BoardStanding
+    reason: str
+    p_value: float
+    cpus: tuple[int, ...]
+    runs: int
+    n: int
+    exceeded: int
+    possibly: int
+    lost: int
+    maximum_ns: float | None
+    measured_ns: int
+
+
+@dataclass(frozen=True)
+class ArchivedType:
+    """A type of board.  ``share_shown``: at least this share of all its boards keep the requirement."""
+
+    type: str
+    boards: int
+    within: int
+    exceeding: int
+    share_shown: float
+
+
+@dataclass(frozen=True)
+class ArchiveJudgment:
+    """The results of all types and boards; ``confidence``: of each statement on a board, and on a type."""
+
+    limit_ns: int
+    miss_rate: float
+    confidence: float
+    types: tuple[ArchivedType, ...]
+    boards: tuple[ArchivedBoard, ...]
+
+
+@dataclass(frozen=True)
+class JudgeBoards:
+    """The job: the evidence of each CPU of a board about a requirement."""
+
+    required: Requirement
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return COLUMNS
+
+    def of_board(self, board: BoardRows, boards: int) -> ArchivedBoard:
+        """The result of a board; EXCEEDS follows from all boards together."""
+        parts = archived_parts(board)
+        merged = [merge_samples(parts[cpu]) for cpu in sorted(parts)]
+        evidence = [
+            cpu for values in merged for cpu in evidence_per_cpu(values, self.required, self.required.confidence)
+        ]
+        p_value = min(1.0, len(evidence) * min(cpu.p_value for cpu in evidence))
+        reason = next(_lacking(evidence), "")
+        return ArchivedBoard(
+            board.board,
+            board.type,
+            BoardStanding.NOT_SHOWN if reason else BoardStanding.WITHIN,
+            reason,
+            p_value,
+            tuple(sorted(parts)),
+            len({recording.run_id for of_cpu in parts.values() for recording, _ in of_cpu}),
+            sum(cpu.disturbances.n for cpu in evidence),
+            sum(cpu.disturbances.surely for cpu in evidence),
+            sum(cpu.disturbances.possibly for cpu in evidence),
+            sum(values.lost for values in merged),
+            max((values.maximum_ns for values in merged if values.maximum_ns is not None), default=None),
+            min(sum(recording.covered_ns(series.id) for recording, series in of_cpu) for of_cpu in parts.values()),
+        )
+
+
+def _lacking(evidence: Sequence[CpuEvidence]) -> Iterator[str]:
+    """What the evidence of a board lacks; nothing if each CPU is within."""
+    lost = sum(cpu.values.lost for cpu in evidence)
+    if lost:
+        yield f"{words.counted(lost, 'value')} lost"
+    for cpu in evidence:
+        where = ", ".join(f"CPU {number}" for number in cpu.values.cpus) or cpu.values.name
+        if cpu.values.duration_ns < MINIMUM_DURATION_NS:
+            yield f"{where}: less than {words.duration(MINIMUM_DURATION_NS)} measured"
+        elif not cpu.within:
+            yield f"{where}: {_why_not(cpu)}"
+
+
+def _why_not(cpu: CpuEvidence) -> str:
+    found = cpu.disturbances
+    above = words.exact_time(cpu.requirement.limit_ns)
+    if found.surely > cpu.requirement.miss_rate * found.n:
+        return f"{found.surely:,} of {found.n:,} values above {above}"
+    if found.possibly > cpu.requirement.miss_rate * found.n:
+        return f"{found.possibly:,} of {found.n:,} values may be above {above}, which is within a bucket"
+    if not (cpu.steady and cpu.resolved):
+        return "disturbances are not stationary, or depend on each other for too long"
+    if cpu.higher is not None:
+        return f"not within at the higher limit of {words.exact_time(cpu.higher.requirement.limit_ns)}"
+    return f"too few values ({found.n:,}) or too few disturbances ({found.possibly:,} values above) for this rate"
+
+
+def judged_archive(boards: Sequence[ArchivedBoard], required: Requirement) -> ArchiveJudgment:
+    """All boards together: those shown to exceed the requirement (Holm), and the share of each type that keeps it."""
+    exceed = holm([board.p_value for board in boards], 1.0 - required.confidence)
+    judged = [
+        replace(board, result=BoardStanding.EXCEEDS) if exceeds else board
+        for board, exceeds in zip(boards, exceed, strict=True)
+    ]
+    types = []
+    for kind in sorted({board.type for board in judged}):
+        results = [board.result for board in judged if board.type == kind]
+        within = results.count(BoardStanding.WITHIN)
+        share = board_rates.share_within(within, len(results), required.confidence)
+        types.append(ArchivedType(kind, len(results), within, results.count(BoardStanding.EXCEEDS), share))
+    return ArchiveJudgment(required.limit_ns, required.miss_rate, required.confidence, tuple(types), tuple(judged))
+
+
+def _print(judgment: ArchiveJudgment, required: Requirement) -> None:
+    say(f"Requirement of each board: {requirement_text(required)} ({words.percent(required.confidence)} confidence)")
+    print_table(
+        "Types",
+        ("type", "boards", "within", "exceeding", "not shown", "share of all boards within, at least"),
+        [
+            (
+                kind.type,
+                f"{kind.boards:,}",
+                f"{kind.within:,}",
+                f"{kind.exceeding:,}",
+                f"{kind.boards - kind.within - kind.exceeding:,}",
+                share_text(kind.share_shown),
+            )
+            for kind in judgment.types
+        ],
+    )
+    others = [board for board in judgment.boards if board.result is not BoardStanding.WITHIN]
+    others.sort(key=lambda board: (board.result is BoardStanding.NOT_SHOWN, -(board.maximum_ns or 0.0), board.board))
+    if others:
+        print()
+        print_table(
+            "Boards that are not within",
+            ("board", "result", "reason", "values", "maximum [µs]"),
+            [
+                (board.board, board.result, board.reason, f"{board.n:,}", words.microseconds(board.maximum_ns))
+                for board in others[:_MOST_PRINTED]
+            ],
+            texts=3,
+        )
+    if len(others) > _MOST_PRINTED:
+        say(f"and {len(others) - _MOST_PRINTED:,} more (--json prints all)")
+    say_list("Caveats", _CAVEATS)
+
+
+@click.command("judge", cls=Command, example="fastenough farm judge --archive archive --limit 100us")
+@requirement_options
+@archive_options
+@json_option
+def command(*, limit_options: RequirementOptions, of_archive: ArchiveOptions, as_json: bool) -> ExitStatus:
+    """Judge every board of an archive by a limit.
+
+    Applies the present method and this limit to all values in the archive, without the boards.  The status is 0 if
+    every board is within, 1 if a board exceeds the limit, else 3.  The archive has no loads, settings and kernels, so
+    being within is no PASS.  Computed on all CPUs, or on a Dask cluster.
+    """
+    required = limit_options.requirement()
+    if required is None:
+        raise BadInput("farm judge requires --limit; add --miss-rate if the limit may be exceeded")
+    judgment = judged_archive(of_archive.compute(JudgeBoards(required)), required)
+    if as_json:
+        print_json(judgment)
+    else:
+        _print(judgment, required)
+    results = {board.result for board in judgment.boards}
+    if BoardStanding.EXCEEDS in results:
+        return ExitStatus.FAIL
+    return ExitStatus.DONE if results == {BoardStanding.WITHIN} else ExitStatus.INCONCLUSIVE

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough farm kernels``: compare kernels over the boards of an archive."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+import numpy as np
+
+from fastenough import words
+from fastenough.analysis.between_boards import LEAST_BOARDS_COMPARED, BoardDifference, difference_over_boards
+from fastenough.analysis.clusters import holm
+from fastenough.cli.archive_options import ArchiveOptions, archive_options
+from fastenough.cli.commands import Command
+from fastenough.cli.options import FRACTION, json_option
+from fastenough.cli.output import print_json, print_table, say, say_list
+from fastenough.fleet.archived_recording import numbers
+from fastenough.fleet.board_rows import BoardRows
+from fastenough.model import BadInput
+
+_HOUR_NS = 3600 * 10**9
+_MOST_UNEQUAL = 1.25
+"""Hours are compared whose numbers of values differ from the usual one by no more than this factor."""
+Spans = tuple[tuple[int, str], ...]
+"""Kernels of a board: from when on (ns), ascending, and the kernel."""
+
+
+@dataclass(frozen=True)
+class KernelLevel:
+    """A board with a kernel: mean of the logarithms of the maxima of its hours (of ns), and number of hours."""
+
+    board: str
+    kernel: str
+    hours: int
+    level: float
+
+
+@dataclass(frozen=True)
+class KernelDifference:
+    """A kernel compared with the base.  ``ratio``: of the hourly maxima, with its confidence interval.
+
+    ``differs``: shown among all kernels together (Holm).  ``paired``: boards were compared with themselves.
+    ``between``: how much boards differ, as a factor (one standard deviation).  All but the first are None with too few
+    boards.
+    """
+
+    kernel: str
+    boards: int
+    paired: bool | None
+    ratio: float | None
+    lower: float | None
+    upper: float | None
+    p_value: float | None
+    differs: bool | None
+    between: float | None
+
+
+@dataclass(frozen=True)
+class KernelComparison:
+    """Each kernel against ``base``; ``boards``: number of boards with each kernel; ``unlisted``: with none."""
+
+    base: str
+    confidence: float
+    boards: Mapping[str, int]
+    unlisted: int
+    kernels: tuple[KernelDifference, ...]
+
+
+@dataclass(frozen=True)
+class MeasureKernels:
+    """The job: levels of a board with each kernel.  ``spans``: the kernels of each board."""
+
+    spans: Mapping[str, Spans]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return "begin_ns", "count", "max_ns"
+
+    def of_board(self, board: BoardRows, boards: int) -> tuple[KernelLevel, ...]:
+        """Its levels; hours within which the kernel changed, or with unusual numbers of values, are left out."""
+        spans = self.spans.get(board.board, ())
+        begin_ns, count, maximum = (numbers(board.rows, name) for name in self.columns)
+        if not spans or not count.any():
+            return ()
+        begins = np.array([begin for begin, _ in spans], dtype=np.int64)
+        kernel = np.searchsorted(begins, begin_ns, side="right") - 1
+        listed = (count > 0) & (kernel >= 0)
+        hours, place = np.unique(np.stack([begin_ns // _HOUR_NS, kernel])[:, listed], axis=1, return_inverse=True)
+        counts, maxima = np.zeros((2, hours.shape[1]), dtype=np.int64)
+        np.add.at(counts, place.ravel(), count[listed])
+        np.maximum.at(maxima, place.ravel(), maximum[listed])
+        usual = float(np.median(counts)) if counts.size else 0.0
+        like = (counts * _MOST_UNEQUAL >= usual) & (counts <= usual * _MOST_UNEQUAL) & (maxima > 0)
+        return tuple(
+            KernelLevel(board.board, spans[number][1], int(hours_of.sum()), float(np.log(maxima[hours_of]).mean()))
+            for number in range(len(spans))
+            if (hours_of := like & (hours[1] == number)).any()
+        )
+
+
+def read_kernels(path: Path) -> dict[str, Spans]:
+    """The kernels of each board from a CSV file with the columns board, kernel and, optionally, from (ISO 8601).
+
+    Raises BadInput with the line.
+    """
+    spans: dict[str, list[tuple[int, str]]] = {}
+    try:
+        with path.open(newline="", encoding="utf-8") as stream:
+            for number, line in enumerate(csv.DictReader(stream), 2):
+                board, kernel = (line.get(name) or "" for name in ("board", "kernel"))
+                if not board or not kernel:
+                    raise BadInput(f"{path}, line {number}: needs the columns board, kernel and, optionally, from")
+                spans.setdefault(board, []).append((_instant_ns(line.get("from") or "", path, number), kernel))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BadInput(f"{path}: {error}; name a CSV file with the columns board, kernel, from") from None
+    if not spans:
+        raise BadInput(f"{path}: lists no board; write the columns board, kernel and, optionally, from")
+    return {board: tuple(sorted(of_board)) for board, of_board in spans.items()}
+
+
+def _instant_ns(text: str, path: Path, number: int) -> int:
+    if not text:
+        return 0
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadInput(
+            f"{path}, line {number}: from = {text[:40]} is not a time; write it as 2026-11-28T12:00Z"
+        ) from None
+    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()) * 10**9
+
+
+def compared_kernels(
+    levels: Sequence[KernelLevel], base: str | None, confidence: float
+) -> tuple[str, tuple[KernelDifference, ...]]:
+    """The base (by default the kernel of most boards), and each other kernel against it.  Raises BadInput."""
+    by_kernel = _levels_by_kernel(levels)
+    if base is None:
+        base = max(by_kernel, key=lambda kernel: (len(by_kernel[kernel]), kernel), default=None)
+    if base is None or base not in by_kernel:
+        there = ", ".join(sorted(by_kernel)) or "none"
+        raise BadInput(f"no board of the archive has the kernel {base or 'of the file'}; kernels with values: {there}")
+    others = [kernel for kernel in sorted(by_kernel) if kernel != base]
+    found = [difference_over_boards(by_kernel[base], by_kernel[kernel], confidence) for kernel in others]
+    tested = iter(holm([one.p_value for one in found if one is not None], 1.0 - confidence))
+    return base, tuple(
+        _unknown(kernel, len(by_kernel[kernel])) if one is None else _difference(kernel, one, differs=next(tested))
+        for kernel, one in zip(others, found, strict=True)
+    )
+
+
+def _levels_by_kernel(levels: Sequence[KernelLevel]) -> dict[str, dict[str, float]]:
+    """By kernel, the level of each board, however often it had this kernel."""
+    sums: dict[tuple[str, str], tuple[int, float]] = {}
+    for level in levels:
+        hours, total = sums.get((level.kernel, level.board), (0, 0.0))
+        sums[level.kernel, level.board] = hours + level.hours, total + level.hours * level.level
+    by_kernel: dict[str, dict[str, float]] = {}
+    for (kernel, board), (hours, total) in sums.items():
+        by_kernel.setdefault(kernel, {})[board] = total / hours
+    return by_kernel
+
+
+def _unknown(kernel: str, boards: int) -> KernelDifference:
+    return KernelDifference(kernel, boards, None, None, None, None, None, None, None)
+
+
+def _difference(kernel: str, of_boards: BoardDifference, *, differs: bool) -> KernelDifference:
+    ratio, lower, upper, between = map(
+        math.exp, (of_boards.difference, of_boards.lower, of_boards.upper, of_boards.between)
+    )
+    return KernelDifference(
+        kernel, of_boards.boards, of_boards.paired, ratio, lower, upper, of_boards.p_value, differs, between
+    )
+
+
+def _rows(comparison: KernelComparison) -> Iterator[tuple[str, ...]]:
+    for kernel in comparison.kernels:
+        if kernel.ratio is None or kernel.lower is None or kernel.upper is None or kernel.between is None:
+            yield kernel.kernel, "too few boards", f"{kernel.boards:,}", "–", "–", "–"
+            continue
+        result = "may be equal" if not kernel.differs else "longer" if kernel.ratio > 1 else "shorter"
+        same = "the same" if kernel.paired else "others"
+        yield (
+            kernel.kernel,
+            result,
+            f"{kernel.boards:,} ({same})",
+            f"{kernel.ratio:.3f}",
+            f"{kernel.lower:.3f} to {kernel.upper:.3f}",
+            f"{kernel.between:.3f}",
+        )
+
+
+def _print(comparison: KernelComparison) -> None:
+    say(f"Hourly maxima with each kernel, as a multiple of those with {comparison.base}; the board is the unit")
+    sure = words.percent(comparison.confidence)
+    print_table(
+        "", ("kernel", "result", "boards", "ratio", f"{sure} interval", "between boards"), _rows(comparison), texts=2
+    )
+    caveats = [
+        "A kernel that was installed at one time is compared with what came before: other changes of that time count."
+    ]
+    if any(kernel.paired is False for kernel in comparison.kernels):
+        caveats.append("Kernels compared on other boards: these boards may differ in more than the kernel.")
+    if comparison.unlisted:
+        caveats.append(
+            f"{words.counted(comparison.unlisted, 'board')} not listed, or without values of a listed kernel"
+        )
+    if any(kernel.ratio is None for kernel in comparison.kernels):
+        caveats.append(f"A comparison needs {LEAST_BOARDS_COMPARED} boards with both kernels, or with each.")
+    say_list("Caveats", caveats)
+
+
+@click.command("kernels", cls=Command, example="fastenough farm kernels --archive archive --kernels kernels.csv")
+@click.option(
+    "--kernels",
+    "path",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="CSV file with the columns board, kernel and, optionally, from: the time of its installation.",
+)
+@click.option("--base", metavar="KERNEL", help="Kernel to compare with.  [default: that of most boards]")
+@click.option(
+    "--confidence", type=FRACTION, default="95%", show_default=True, help="Confidence level of each interval."
+)
+@archive_options
+@json_option
+def command(*, path: Path, base: str | None, confidence: float, of_archive: ArchiveOptions, as_json: bool) -> None:
+    """Compare kernels over the boards of an archive.
+
+    The ratio of the hourly maxima is estimated with the variation between boards: each board counts once, however long
+    it was measured.  Boards that had both kernels are compared with themselves.  The archive does not contain kernels,
+    so a file lists them.
+    """
+    if not 0 < confidence < 1:
+        raise BadInput(f"--confidence {confidence:.0%} is not between 0% and 100%; 95% is usual")
+    boards = of_archive.compute(MeasureKernels(read_kernels(path)))
+    levels = [level for of_board in boards for level in of_board]
+    against, kernels = compared_kernels(levels, base, confidence)
+    counts = {kernel: len(of_kernel) for kernel, of_kernel in sorted(_levels_by_kernel(levels).items())}
+    comparison = KernelComparison(against, confidence, counts, sum(not of_board for of_board in boards), kernels)
+    if as_json:
+        print_json(comparison)
+    else:
+        _print(comparison)

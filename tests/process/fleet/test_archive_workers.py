@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Jobs over the archive of a fleet on real workers: their number and their death change no result."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import fastjsonschema
+import numpy as np
+import pytest
+
+from fastenough.cli.farm_judge import JudgeBoards
+from fastenough.fleet.workers import Workers, over_boards
+from fastenough.model import BadInput, Requirement, Unavailable
+from tests.support.cli_calls import ROOT, command_line
+from tests.support.fleet_archive import SlowJob, by_hand, latencies, machine, row, write
+
+pytestmark = [pytest.mark.machines, pytest.mark.untimed]
+BOARDS = 8
+BAD = 5
+JOB = JudgeBoards(Requirement(100_000))
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Boards that are within 100 µs, except one."""
+    rows = []
+    for number in range(BOARDS):
+        random = np.random.default_rng(number)
+        for hour in range(6):
+            values = latencies(random, 6000)
+            values[0] = 500_000 if (number, hour) == (BAD, 3) else values[0]
+            rows.append(("panel", row(machine(number), f"run-{number}", (0, hour), values)))
+    return write(tmp_path_factory.mktemp("workers") / "archive", rows)
+
+
+def _killed(folder: Path, kills: int, stopped: threading.Event) -> list[int]:
+    """Kill workers with SIGKILL while they compute: each the first time that it notes its id."""
+    killed: list[int] = []
+    while not stopped.is_set() and len(killed) < kills:
+        for process in {int(path.name) for path in folder.iterdir()} - set(killed):
+            if len(killed) < kills:
+                os.kill(process, signal.SIGKILL)
+                killed.append(process)
+        time.sleep(0.01)
+    return killed
+
+
+@pytest.mark.parametrize(("processes", "kills"), [(1, 1), (2, 0), (2, 2)])
+def test_neither_the_number_of_workers_nor_their_death_changes_a_result(
+    archive: Path, tmp_path: Path, processes: int, kills: int
+) -> None:
+    killed: list[int] = []
+    stopped = threading.Event()
+    killer = threading.Thread(target=lambda: killed.extend(_killed(tmp_path, kills, stopped)))
+    killer.start()
+    try:
+        results = over_boards(str(archive), SlowJob(JOB, tmp_path), Workers(processes=processes))
+    finally:
+        stopped.set()
+        killer.join()
+    assert len(killed) == kills
+    used = {int(path.name) for path in tmp_path.iterdir()}
+    assert os.getpid() not in used
+    assert len(used) >= kills + 1  # others have continued the work of the killed ones
+    assert results == by_hand(archive, JOB)
+    assert [board.board for board in results] == sorted(map(machine, range(BOARDS)))
+
+
+def test_the_command_names_the_board_that_exceeds_the_limit(archive: Path) -> None:
+    done = command_line("farm", "judge", "--archive", str(archive), "--limit", "100us", "--workers", "1", "--json")
+    assert done.returncode == 1, done.stderr
+    document = json.loads(done.stdout)
+    fastjsonschema.validate(json.loads((ROOT / "docs/schemas/farm-judge.json").read_text()), document)
+    assert [board["board"] for board in document["boards"] if board["result"] == "exceeds"] == [machine(BAD)]
+    assert [board["result"] for board in document["boards"]].count("within") == BOARDS - 1
+
+
+@pytest.mark.parametrize("command", ["first-change", "kernels"])
+def test_the_other_commands_print_their_documents(archive: Path, tmp_path: Path, command: str) -> None:
+    listed = "".join(f"{machine(number)},{'ab'[number % 2]}\n" for number in range(BOARDS))
+    (tmp_path / "kernels.csv").write_text(f"board,kernel\n{listed}")
+    more = {"first-change": (), "kernels": ("--kernels", str(tmp_path / "kernels.csv"))}[command]
+    done = command_line("farm", command, "--archive", str(archive), *more, "--workers", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    fastjsonschema.validate(json.loads((ROOT / f"docs/schemas/farm-{command}.json").read_text()), document)
+    expected = {"first-change": ("too_short", BOARDS), "kernels": ("boards", {"a": BOARDS // 2, "b": BOARDS // 2})}
+    name, value = expected[command]
+    assert document[name] == value
+
+
+def test_a_scheduler_of_a_cluster_gives_the_same_results(archive: Path, tmp_path: Path) -> None:
+    """A scheduler and a worker started as an administrator starts them, on loopback."""
+    address_file = tmp_path / "scheduler.json"
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    dask = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
+    scheduler = subprocess.Popen(
+        [*dask, "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", address_file],
+        env=environment,
+        cwd=tmp_path,
+        **quiet,
+    )
+    worker = None
+    try:
+        while not address_file.exists():
+            assert scheduler.poll() is None
+            time.sleep(0.1)
+        address = json.loads(address_file.read_text())["address"]
+        with pytest.raises(Unavailable, match="no worker"):
+            over_boards(str(archive), JOB, Workers(scheduler=address))
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-dashboard", "--nthreads", "1"],
+            env=environment,
+            cwd=tmp_path,
+            **quiet,
+        )
+        deadline = 60
+        while True:
+            try:
+                results = over_boards(str(archive), JOB, Workers(scheduler=address))
+                break
+            except Unavailable:
+                deadline -= 10
+                assert deadline > 0
+        assert results == by_hand(archive, JOB)
+    finally:
+        for process in (worker, scheduler):
+            if process is not None:
+                process.terminate()
+                process.wait(30)
+
+
+def test_a_scheduler_that_does_not_answer_is_named(archive: Path) -> None:
+    done = command_line(
+        "farm", "judge", "--archive", str(archive), "--limit", "1ms", "--scheduler", "tcp://127.0.0.1:1"
+    )
+    assert done.returncode == 4
+    assert "tcp://127.0.0.1:1" in done.stderr and "Traceback" not in done.stderr
+    both = ("--scheduler", "tcp://127.0.0.1:1", "--workers", "2")
+    assert command_line("farm", "judge", "--archive", str(archive), "--limit", "1ms", *both).returncode == 2
+
+
+def test_without_dask_the_command_says_what_to_install(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(BadInput, match="setup/install fleet"):
+        over_boards(str(archive), JOB, Workers())

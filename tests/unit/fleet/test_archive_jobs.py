@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Jobs over the archive of a fleet: what was planted in it is found, on the boards where it was planted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastenough.analysis.board_rates import share_within
+from fastenough.analysis.merged import merge_samples
+from fastenough.cli.farm_first_change import FindChanges, first_change
+from fastenough.cli.farm_judge import BoardStanding, JudgeBoards, judged_archive
+from fastenough.cli.farm_kernels import MeasureKernels, compared_kernels, read_kernels
+from fastenough.fleet import board_rows
+from fastenough.fleet.archive import ArchiveRow, FleetArchive
+from fastenough.fleet.archived_recording import COLUMNS, archived_parts
+from fastenough.fleet.board_rows import KEY, BoardRows, board_groups, rows_of, shard_files
+from fastenough.history.schema import CYCLE_S
+from fastenough.model import BadInput, FastenoughError, Requirement
+from fastenough.recording.histogram import Histogram, bucket_lowest
+from tests.support.fleet_archive import BEGIN_NS, HOUR_NS, by_hand, latencies, machine, row, write
+
+LIMIT = Requirement(100_000)
+
+
+def _hours(number: int, hours: int, size: int = 1000, kind: str = "panel") -> Iterator[tuple[str, ArchiveRow]]:
+    random = np.random.default_rng(number)
+    for cpu in range(2):
+        for hour in range(hours):
+            yield kind, row(machine(number), f"run-{number}", (cpu, hour), latencies(random, size))
+
+
+def _archive(folder: Path, boards: int, hours: int = 40) -> Path:
+    return write(folder, (single for number in range(boards) for single in _hours(number, hours)))
+
+
+# --- rows
+
+
+def test_each_row_is_read_once_whatever_the_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _archive(tmp_path, 9, 5)
+    (spare,) = list(tmp_path.rglob("*.parquet"))[:1]
+    (spare.parent / "_closed-0001.parquet.unfinished").write_bytes(b"of a merge")
+    (spare.parent / "_closed-0002.parquet").write_bytes(b"hidden")
+    expected = sorted((machine(number), cpu, hour) for number in range(9) for cpu in range(2) for hour in range(5))
+    for most, groups in ((1, 9), (10**9, len(shard_files(str(tmp_path))))):
+        monkeypatch.setattr(board_rows, "_ROWS_AT_ONCE", most)
+        of_shards = [(files, group) for files in shard_files(str(tmp_path)) for group in board_groups(files)]
+        assert len(of_shards) == groups
+        read = [rows for files, group in of_shards for rows in rows_of(files, group, ["count"])]
+        assert all(rows.rows.column_names == [*KEY, "count"] for rows in read)
+        keys = [
+            tuple(entry[name] for name in ("board", "cpu", "interval"))
+            for one in read
+            for entry in one.rows.to_pylist()
+        ]
+        assert sorted(keys) == expected
+        assert all(set(one.rows.column("board").to_pylist()) == {one.board} for one in read)
+
+
+def test_a_type_can_be_selected_and_must_exist(tmp_path: Path) -> None:
+    write(tmp_path, [*_hours(0, 2), *_hours(1, 2, kind="gate way")])
+    for kind, number in (("panel", 0), ("gate way", 1)):
+        groups = [group for files in shard_files(str(tmp_path), kind) for group in board_groups(files)]
+        assert [board for group in groups for board, _ in group] == [machine(number)]
+    with pytest.raises(BadInput, match="gate-way, panel"):
+        shard_files(str(tmp_path), "press")
+    with pytest.raises(BadInput, match="no file"):
+        shard_files(str(tmp_path / "nowhere"))
+
+
+def test_an_interval_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, _hours(0, 4))
+    part = min(tmp_path.rglob("*.parquet"))
+    part.with_name("0000-000000009999.parquet").write_bytes(part.read_bytes())
+    with pytest.raises(FastenoughError, match="twice"):
+        by_hand(tmp_path, JudgeBoards(LIMIT))
+
+
+def test_a_damaged_or_removed_file_is_named(tmp_path: Path) -> None:
+    write(tmp_path, _hours(0, 4))
+    (files,) = shard_files(str(tmp_path))
+    (group,) = board_groups(files)
+    part = min(tmp_path.rglob("*.parquet"))
+    part.write_bytes(part.read_bytes()[:-9])
+    with pytest.raises(FastenoughError, match=str(tmp_path)):
+        board_groups(files)
+    part.unlink()
+    with pytest.raises(FastenoughError, match="again"):
+        list(rows_of(files, group, ["count"]))
+
+
+# --- recordings
+
+
+@given(
+    values=st.lists(st.integers(-(10**7), 10**9), min_size=1, max_size=40),
+    k=st.integers(0, 10),
+    limit_ns=st.integers(1, 10**9),
+)
+def test_no_value_of_the_archive_is_understated(values: list[int], k: int, limit_ns: int) -> None:
+    rows = []
+    for number, part in enumerate((values[::2], values[1::2])):
+        held = Histogram.from_values(part, k)
+        empty = row("b" * 32, "run", (0, number), np.array(part))
+        rows.append(replace(empty, bucket_ns=bucket_lowest(held.index, k).tolist(), bucket_count=held.count.tolist()))
+    table = FleetArchive.table_of(rows)
+    ((recording, series),) = archived_parts(BoardRows("b" * 32, "panel", table))[0]
+    merged = merge_samples([(recording, series)])
+    magnitudes = [abs(value) for value in values] if series.two_sided else values
+    exceeding = sum(value > limit_ns for value in magnitudes)
+    surely, possibly = merged.exceeded(limit_ns)
+    assert surely <= exceeding <= possibly
+    assert merged.n == len(values)
+    assert merged.maximum_ns == max(magnitudes)
+    assert recording.totals[0].sum == sum(values)
+    assert recording.timeline.courses[0].count.tolist() == [len(values[::2]), len(values[1::2])]
+
+
+# --- judge
+
+
+def test_the_board_with_a_planted_exceedance_is_found(tmp_path: Path) -> None:
+    rows = [single for number in range(8) for single in _hours(number, 40)]
+    bad = row(machine(3), "run-3", (1, 40), np.array([10_000, 500_000, 10_000]))
+    judgment = judged_archive(by_hand(write(tmp_path, [*rows, ("panel", bad)]), JudgeBoards(LIMIT)), LIMIT)
+    results = {board.board: board.result for board in judgment.boards}
+    assert results == {
+        machine(number): BoardStanding.EXCEEDS if number == 3 else BoardStanding.WITHIN for number in range(8)
+    }
+    (planted,) = [board for board in judgment.boards if board.board == machine(3)]
+    assert (planted.exceeded, planted.n, planted.maximum_ns) == (1, 80_003, 500_000.0)
+    (kind,) = judgment.types
+    assert (kind.boards, kind.within, kind.exceeding) == (8, 7, 1)
+    assert kind.share_shown == share_within(7, 8, 0.95)
+
+
+def test_a_higher_limit_makes_the_same_boards_good(tmp_path: Path) -> None:
+    _archive(tmp_path, 3)
+    standing = {}
+    for limit_ns in (12_000, 31_000):
+        required = Requirement(limit_ns)
+        boards = judged_archive(by_hand(tmp_path, JudgeBoards(required)), required).boards
+        standing[limit_ns] = {board.result for board in boards}
+    assert standing == {12_000: {BoardStanding.EXCEEDS}, 31_000: {BoardStanding.WITHIN}}
+
+
+@pytest.mark.parametrize("change", [{"lost": 1}, {"missed": 1}])
+def test_lost_values_and_missed_periods_are_never_within(tmp_path: Path, change: dict[str, int]) -> None:
+    rows = list(_hours(0, 40))
+    rows[7] = rows[7][0], replace(rows[7][1], **change)
+    (board,) = by_hand(write(tmp_path, rows), JudgeBoards(LIMIT))
+    assert board.result is BoardStanding.NOT_SHOWN
+    assert board.reason
+
+
+def test_too_few_values_are_not_shown_to_be_within(tmp_path: Path) -> None:
+    (board,) = by_hand(write(tmp_path, _hours(0, 40, size=50)), JudgeBoards(LIMIT))
+    assert (board.result, board.n) == (BoardStanding.NOT_SHOWN, 4000)
+
+
+def test_a_rate_is_judged_by_the_disturbances(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    rows = []
+    for hour in range(200):
+        values = latencies(random, 1000)
+        values[: random.poisson(1.5)] = 200_000.0
+        rows.append(("panel", row(machine(0), "run", (0, hour), values)))
+    exceeding = sum(sum(single.bucket_count[-1:]) for _, single in rows if (single.max_ns or 0) > 100_000)
+    write(tmp_path, rows)
+    results = {}
+    for rate in (1e-4, 1e-2):
+        required = Requirement(100_000, rate)
+        (board,) = judged_archive(by_hand(tmp_path, JudgeBoards(required)), required).boards
+        results[rate] = board.result
+        assert board.exceeded == exceeding
+    assert results == {1e-4: BoardStanding.EXCEEDS, 1e-2: BoardStanding.WITHIN}
+
+
+# --- first change
+
+
+def _cycles(number: int, cycles: int, change: int, factor: float) -> Iterator[tuple[str, ArchiveRow]]:
+    """One interval for each cycle; from ``change`` on, values are longer by a factor."""
+    random = np.random.default_rng((7, number))
+    for cycle in range(cycles):
+        values = latencies(random, 200, factor if cycle >= change else 1.0)
+        yield "panel", row(machine(number), f"run-{number}", (0, cycle), values, CYCLE_S * 10**9)
+
+
+def test_the_first_board_that_changed_is_found(tmp_path: Path) -> None:
+    planted = {2: 40, 5: 50}
+    rows = (single for number in range(8) for single in _cycles(number, 80, planted.get(number, 80), 1.5))
+    found = first_change(by_hand(write(tmp_path, rows), FindChanges(1.0)))
+    assert found.first is not None
+    assert [change.board for change in found.changes] == [machine(2), machine(5)]
+    assert found.first == found.changes[0]
+    assert (found.boards, found.too_short) == (8, 0)
+    for change, cycle in zip(found.changes, planted.values(), strict=True):
+        begin_s = BEGIN_NS // 10**9 + cycle * CYCLE_S
+        assert abs(change.at_s - begin_s) <= 2 * CYCLE_S
+        assert 1.3 < change.now_ns / change.was_ns < 1.7
+        assert change.noted_s > change.at_s
+
+
+def test_boards_without_a_change_show_none_and_short_ones_are_counted(tmp_path: Path) -> None:
+    rows = [single for number in range(6) for single in _cycles(number, 60, 60, 1.0)]
+    found = first_change(by_hand(write(tmp_path, [*rows, *_cycles(9, 12, 6, 3.0)]), FindChanges(1.0)))
+    assert (found.first, found.changes) == (None, ())
+    assert (found.boards, found.too_short) == (7, 1)
+
+
+# --- kernels
+
+
+def _with_kernels(number: int, factors: tuple[float, ...], hours: int = 30) -> Iterator[tuple[str, ArchiveRow]]:
+    """A board with a level of its own; after each ``hours`` a kernel that multiplies its latencies by a factor."""
+    random = np.random.default_rng((8, number))
+    own = float(random.lognormal(0.0, 0.5))
+    for hour in range(hours * len(factors)):
+        values = latencies(random, 300, own * factors[hour // hours])
+        yield "panel", row(machine(number), f"run-{number}-{hour // hours}", (0, hour), values)
+
+
+def _listed(path: Path, lines: list[str]) -> Path:
+    path.write_text("\n".join(["board,kernel,from", *lines]) + "\n")
+    return path
+
+
+def test_a_kernel_is_compared_within_boards_however_they_differ(tmp_path: Path) -> None:
+    later = BEGIN_NS // 10**9 + 30 * 3600
+    at = f"{np.datetime64(later, 's')}Z"
+    write(tmp_path / "archive", (single for number in range(6) for single in _with_kernels(number, (1.0, 1.25))))
+    path = _listed(
+        tmp_path / "k.csv",
+        [f"{machine(number)},{kernel},{begin}" for number in range(6) for kernel, begin in (("6.1", ""), ("6.12", at))],
+    )
+    levels = [one for board in by_hand(tmp_path / "archive", MeasureKernels(read_kernels(path))) for one in board]
+    assert {level.hours for level in levels} == {30}
+    base, (difference,) = compared_kernels(levels, "6.1", 0.95)
+    assert (base, difference.kernel, difference.boards, difference.paired) == ("6.1", "6.12", 6, True)
+    assert difference.lower is not None and difference.upper is not None
+    assert difference.lower < 1.25 < difference.upper
+    assert difference.lower > 1.0 and difference.differs
+
+
+def test_boards_with_one_kernel_each_are_two_samples(tmp_path: Path) -> None:
+    write(tmp_path / "archive", (single for number in range(8) for single in _with_kernels(number, (1.0,))))
+    path = _listed(tmp_path / "k.csv", [f"{machine(number)},{'ab'[number % 2]}," for number in range(7)])
+    boards = by_hand(tmp_path / "archive", MeasureKernels(read_kernels(path)))
+    assert sum(not board for board in boards) == 1
+    base, (difference,) = compared_kernels([level for board in boards for level in board], None, 0.99)
+    assert (base, difference.boards, difference.paired, difference.differs) == ("a", 7, False, False)
+    assert difference.lower is not None and difference.upper is not None
+    assert difference.upper / difference.lower > 1.5  # boards differ by half: so few cannot show less
+
+
+def test_an_hour_within_which_the_kernel_changed_is_left_out(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    rows = [
+        ("panel", row(machine(0), "run", (0, part), latencies(random, 100), HOUR_NS // 4)) for part in range(4 * 10)
+    ]
+    at = f"{np.datetime64(BEGIN_NS // 10**9 // 3600 * 3600 + 5 * 3600 + 1200, 's')}Z"
+    path = _listed(tmp_path / "k.csv", [f"{machine(0)},a,", f"{machine(0)},b,{at}"])
+    (levels,) = by_hand(write(tmp_path / "archive", rows), MeasureKernels(read_kernels(path)))
+    assert sum(level.hours for level in levels) in (8, 9)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "board,kernel\n", "board,kernel\nx,\n", "kernel\n6.1\n", "board,kernel,from\nx,a,y\n"]
+)
+def test_a_wrong_list_of_kernels_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "kernels.csv"
+    path.write_text(text)
+    with pytest.raises(BadInput, match=str(path)):
+        read_kernels(path)
+    with pytest.raises(BadInput):
+        read_kernels(tmp_path / "missing.csv")
+
+
+def test_an_unknown_base_is_refused() -> None:
+    with pytest.raises(BadInput, match="kernel 6"):
+        compared_kernels([], "6.9", 0.95)
+
+
+def test_jobs_read_only_columns_of_the_archive() -> None:
+    columns = set(ArchiveRow.__dataclass_fields__)
+    for job in (JudgeBoards(LIMIT), FindChanges(1.0), MeasureKernels({})):
+        assert set(job.columns) <= columns
+    assert set(COLUMNS) <= columns
