@@ -33,6 +33,7 @@ from fastenough.history.queries import (
     worst,
 )
 from fastenough.history.results import (
+    NOBODY,
     NOTHING,
     OWNER,
     PUBLIC,
@@ -73,6 +74,7 @@ from fastenough.history.summaries import (
 
 __all__ = [
     "NEW_FOR_S",
+    "NOBODY",
     "NOTHING",
     "OWNER",
     "PUBLIC",

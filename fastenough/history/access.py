@@ -19,7 +19,11 @@ NO_SERIES = 0
 
 def seen_by(question: Select[Any], viewer: Viewer) -> Select[Any]:
     """Only of boards that the viewer may see."""
-    return question if viewer.sees_all else question.where(BOARD.c.public)
+    if viewer.sees_all:
+        return question
+    if viewer.sites is not None:
+        return question.where(BOARD.c.site.in_(sorted(viewer.sites)), BOARD.c.site != "")
+    return question.where(BOARD.c.public)
 
 
 @contextmanager

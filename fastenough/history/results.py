@@ -24,13 +24,17 @@ class UnknownBoard(LookupError):
 
 @dataclass(frozen=True)
 class Viewer:
-    """The viewer of a page.  ``sees_all``: also boards that are not public."""
+    """The viewer of a page.  ``sees_all``: also boards that are not public.  ``sites``: the boards of these sites, also
+    if they are not public, and no others; None: the public boards."""
 
-    sees_all: bool
+    sees_all: bool = False
+    sites: frozenset[str] | None = None
 
 
-PUBLIC = Viewer(sees_all=False)
+PUBLIC = Viewer()
 OWNER = Viewer(sees_all=True)
+NOBODY = Viewer(sites=frozenset())
+"""Sees no board."""
 
 
 class BoardCondition(StrEnum):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from fastenough.history import History, UnknownBoard, Viewer, board_of
 from fastenough.history.board_status import board_of_run
@@ -25,6 +26,18 @@ STALE_S = 15 * 60
 
 class NotFound(LookupError):
     """There is nothing at this address that the viewer may see."""
+
+
+class SiteRole(StrEnum):
+    """Roles of users; each includes those before it."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMINISTRATOR = "administrator"
+
+    def includes(self, other: SiteRole) -> bool:
+        roles = list(SiteRole)
+        return roles.index(self) >= roles.index(other)
 
 
 @dataclass(frozen=True)
@@ -54,7 +67,7 @@ class Page:
     ``pattern``: its address, with names in braces that ``make`` gets by name.  ``make`` takes the site, and raises
     NotFound or UnknownBoard if there is nothing.  ``asks``: it also takes ``query``, the part of the address behind
     '?'. ``published``: it is also part of a published site, without a query.  ``menu``: title of its link on every
-    page, empty for none.
+    page, empty for none.  ``role``: which role at the site of a board its viewer needs, if users have roles.
     """
 
     pattern: str
@@ -63,6 +76,7 @@ class Page:
     asks: bool = False
     published: bool = True
     menu: str = ""
+    role: SiteRole = SiteRole.VIEWER
 
 
 _NO_RUN = "none"
@@ -82,7 +96,8 @@ def summary_of(site: Site, run: str) -> RunSummary:
     here = site.store.has(_NO_RUN if summary is None else summary.id)
     board = summary.board if summary is not None and here and summary.board else ""
     try:
-        named = board_of_run(site.history, site.viewer, run)
+        # by the board of the history: the name in the recording may be that of another board since
+        named = board_of_run(site.history, run)
         board_of(site.history, site.viewer, named or board)
     except UnknownBoard as error:
         raise NotFound(run) from error
