@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from fastenough.history import History
     from fastenough.store import Store
+    from fastenough.web.identity import AccessRules
     from fastenough.web.site import Site
 
 _LISTEN = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):(?P<port>\d{1,5})")
@@ -63,10 +64,24 @@ def _upload_routes(store: Store | None, tokens: Path | None) -> list[Route]:
     return [import_module("fastenough.web.uploads").upload_route(store.path, known.known)]
 
 
-def _serve(site: Site, follow: Follow | None, bound: socket.socket, more: list[Route], names: set[str]) -> None:
+def _access_rules(path: Path | None, *, all_boards: bool, into: Path | None) -> AccessRules | None:
+    """What each user may see; raises BadInput for an invalid file, and for options that contradict it."""
+    if path is None:
+        return None
+    if all_boards or into is not None:
+        raise BadInput(
+            f"--access states what each user may see, which {'--all-boards' if all_boards else '--out-dir'} cannot; "
+            "use one of them"
+        )
+    rules: AccessRules = import_module("fastenough.web.identity").read_access(path)
+    return rules
+
+
+def _serve(site: Site, follow: Follow | None, bound: socket.socket, **named: Any) -> None:
+    """``named``: further arguments of `make_app`."""
     server, app = import_module("fastenough.web.server"), import_module("fastenough.web.app")
     server.raise_descriptors()
-    server.make_server(app.make_app(site, follow, more=more, names=names)).run(sockets=[bound])
+    server.make_server(app.make_app(site, follow, **named)).run(sockets=[bound])
 
 
 def _store(path: Path, database: str | None) -> Store | None:
@@ -148,6 +163,12 @@ def _caught_up(site: Site, follow: Follow | None, *, all_boards: bool, own: bool
     metavar="HOST",
     help="Host name to accept, such as that of a reverse proxy; may be repeated. Addresses and localhost are accepted.",
 )
+@click.option(
+    "--access",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Show each user the boards of their sites, by the groups that an authenticating proxy states.",
+)
 @click.option("--all-boards", is_flag=True, help="Also show boards that are not public.")
 @click.option(
     "--out-dir",
@@ -173,6 +194,7 @@ def command(
     database: str | None,
     listen: str,
     names: tuple[str, ...],
+    access: Path | None,
     all_boards: bool,
     into: Path | None,
     rebuild: bool,
@@ -187,6 +209,7 @@ def command(
     another address.  The pages are read-only, except for --uploads.
     """
     host, port = _address(listen)
+    rules = _access_rules(access, all_boards=all_boards, into=into)
     store = _store(store_path, database)
     more = _upload_routes(store, uploads)
     with _open_site(store, database, rebuild=rebuild) as (opened, follow):
@@ -198,4 +221,4 @@ def command(
         with _bound(host, port) as bound:
             site = _caught_up(site, follow, all_boards=all_boards, own=own)
             _print_url(f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}/", as_json)
-            _serve(site, follow, bound, more, {host.lower(), *map(str.lower, names)})
+            _serve(site, follow, bound, more=more, names={host.lower(), *map(str.lower, names)}, rules=rules)

@@ -223,7 +223,7 @@ class Store:
                 continue
 
     def runs(self, *, last: int | None = None, brief: bool = False, **equal: Any) -> list[RunSummary]:
-        """Summaries, oldest first, of the runs whose fields equal those given (see RunSummary).
+        """Summaries, oldest first, of the runs whose fields equal those given, or are in a given set (see RunSummary).
 
         ``last``: only that many, the newest.  ``brief``: without the planned runs of their campaigns.
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -174,7 +174,7 @@ class Index:
             return {run_id: (state, stamp) for run_id, state, stamp in connection.execute(question)}
 
     def find(self, equal: Mapping[str, object], last: int | None = None, *, brief: bool = False) -> list[RunSummary]:
-        """Runs whose fields equal the given ones, oldest first, or only the ``last`` ones.
+        """Runs whose fields equal the given ones, oldest first, or only the ``last`` ones; a set matches its members.
 
         ``brief``: without the plan of the campaign.  Raises BadInput for an unknown field.
         """
@@ -184,7 +184,8 @@ class Index:
         columns = [null() if brief and name == "planned" else _RUNS.c[name] for name in _NAMES]
         question = select(*columns).order_by(_RUNS.c.id.desc()).limit(last)
         for name, value in equal.items():
-            question = question.where(_RUNS.c[name] == value)
+            same = _RUNS.c[name].in_(sorted(value)) if isinstance(value, Set) else _RUNS.c[name] == value
+            question = question.where(same)
         with self._mendable(), self._engine.connect() as connection:
             rows = connection.execute(question).all()
         return [_summary(row) for row in reversed(rows)]

@@ -7,22 +7,25 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fastenough.history import UnknownBoard
+from fastenough.history import NOBODY, OWNER, UnknownBoard
 from fastenough.model import FastenoughError, Unavailable
 from fastenough.web.addresses import is_served_as, name_of_part
 from fastenough.web.api import ApiError
 from fastenough.web.asset_files import assets
+from fastenough.web.identity import AccessDenied, AccessRules, Identity, identity_of
 from fastenough.web.live import LiveStreams
 from fastenough.web.page_cache import FRESH_S, CachedPage, PageCache
 from fastenough.web.pages import PAGES
@@ -30,7 +33,7 @@ from fastenough.web.pages.run import prepare
 from fastenough.web.rendering import as_json, message
 from fastenough.web.selection import Selection
 from fastenough.web.server import most_connections
-from fastenough.web.site import HTML, JSON, NotFound, Page, Site
+from fastenough.web.site import HTML, JSON, NotFound, Page, Site, SiteRole
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -47,6 +50,11 @@ FOLLOW_S = 1.0
 PATIENCE_S = 45.0
 """Time limit of a page; a reverse proxy gives up after a minute."""
 _ASSET_FRESH_S = 600
+_LISTENS_S = 600.0
+"""Longest time of a live connection of a user, whose access is then checked again."""
+_IDENTITY = "fastenough.identity"
+_OWN_TOKEN = "/upload/"
+"""Requests to addresses that begin so are not those of users; the route checks their token and shows no board."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -71,7 +79,8 @@ def _not_found() -> Response:
 
 
 def _problem(status: int, text: str) -> Response:
-    return _not_found() if status == 404 else _message_page(status, "Invalid request", text)
+    title = "Access refused" if status == 403 else "Invalid request"
+    return _not_found() if status == 404 else _message_page(status, title, text)
 
 
 def _api_problem(status: int, text: str) -> Response:
@@ -98,7 +107,21 @@ async def _within(patience_s: float, making: Coroutine[Any, Any, CachedPage]) ->
     return await asyncio.wait_for(asyncio.shield(making), patience_s)
 
 
-def _route(site: Site, shelf: PageCache, page: Page, patience_s: float) -> Route:
+def _site_for(request: Request, site: Site, role: SiteRole = SiteRole.VIEWER) -> Site:
+    """The site as the user of a request sees it; raises AccessDenied if the user has the role at no site.
+
+    Every route takes its site from here.  If users have roles, the site that it is given shows nothing.
+    """
+    identity: Identity | None = request.scope.get(_IDENTITY)
+    if identity is None:
+        return site
+    viewer = identity.viewer(role)
+    if viewer == NOBODY:
+        raise AccessDenied(f"This address requires the role {role}.")
+    return replace(site, viewer=viewer)
+
+
+def _route(whole_site: Site, shelf: PageCache, page: Page, patience_s: float) -> Route:
     async def answer(request: Request) -> Response:
         is_api = page.pattern.startswith("/api/")
         problem = _api_problem if is_api else _problem
@@ -111,15 +134,16 @@ def _route(site: Site, shelf: PageCache, page: Page, patience_s: float) -> Route
             named["query"] = _query_of(request)
             address += f"?{request.url.query}"
         try:
-            cached = await _within(patience_s, shelf.get(address, lambda: page.make(site, **named)))
+            site = _site_for(request, whole_site, page.role)
+            cached = await _within(patience_s, shelf.get((site.viewer, address), lambda: page.make(site, **named)))
         except (NotFound, UnknownBoard):
             return problem(404, "")
         except Unavailable as error:
             return _unavailable(str(error), is_api=is_api)
         except TimeoutError:
             return _unavailable(f"{page.pattern} was not generated within {patience_s:g} s", is_api=is_api)
-        except FastenoughError as error:
-            return problem(400, str(error))
+        except (AccessDenied, FastenoughError) as error:
+            return problem(403 if isinstance(error, AccessDenied) else 400, str(error))
         return _cached_response(request, cached, page.kind)
 
     return Route(page.pattern, answer, methods=READING)
@@ -179,6 +203,55 @@ class _HostCheck:
             await self._app(scope, receive, send)
 
 
+class _AccessCheck:
+    """Find the user of each request, before anything else knows of it, and refuse requests without one."""
+
+    def __init__(self, app: ASGIApp, rules: AccessRules) -> None:
+        self._app, self._rules = app, rules
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"].startswith(_OWN_TOKEN):
+            await self._app(scope, receive, send)
+            return
+
+        async def send_uncached(message: Message) -> None:
+            """No cache may give the answer to another user, nor to the same one without asking."""
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["Cache-Control"] = "private, no-cache"
+            await send(message)
+
+        identity = identity_of(self._rules, scope)
+        if identity is None:
+            problem = _api_problem if scope["path"].startswith("/api/") else _problem
+            refused = problem(
+                403, "Access refused. Sign in at the address of this site, as a member of one of its groups."
+            )
+            await refused(scope, receive, send_uncached)
+        else:
+            await self._app({**scope, _IDENTITY: identity}, receive, send_uncached)
+
+
+def _events_route(whole_site: Site, streams: LiveStreams, listens_s: float | None) -> Route:
+    async def events(request: Request) -> Response:
+        """Never packed: a compressor would hold events back."""
+        try:
+            site, selection = _site_for(request, whole_site), Selection.of(_query_of(request))
+        except (AccessDenied, FastenoughError) as error:
+            return _problem(403 if isinstance(error, AccessDenied) else 400, str(error))
+        live = streams.stream(site, selection) if streams.listeners < most_connections() // 2 else None
+        if live is None:
+            return _message_page(
+                503, "Too many live pages", "The limit of live connections is reached. Other pages still work."
+            )
+        return StreamingResponse(
+            live.listen(listens_s),
+            media_type="text/event-stream",
+            headers=SAFE | {"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        )
+
+    return Route("/events", events, methods=["GET"])
+
+
 def make_app(
     site: Site,
     follow: Callable[[], object] | None = None,
@@ -186,35 +259,22 @@ def make_app(
     more: Sequence[Route] = (),
     names: Collection[str] = (),
     *,
+    rules: AccessRules | None = None,
     patience_s: float = PATIENCE_S,
 ) -> Starlette:
     """The site as an application.
 
     ``follow`` is called once a second to update the history.  ``more``: routes beside the pages.  ``names``: accepted
-    host names in lower case, besides addresses and localhost.  ``patience_s``: time limit of a page.
+    host names in lower case, besides addresses and localhost.  ``rules``: what each user may see; without, all see what
+    the viewer of ``site`` sees.  ``patience_s``: time limit of a page.
     """
-    streams, shelf = LiveStreams(site), PageCache()
-
-    async def events(request: Request) -> Response:
-        """Never packed: a compressor would hold events back."""
-        try:
-            selection = Selection.of(_query_of(request))
-        except FastenoughError as error:
-            return _problem(400, str(error))
-        live = streams.stream(selection) if streams.listeners < most_connections() // 2 else None
-        if live is None:
-            return _message_page(
-                503, "Too many live pages", "The limit of live connections is reached. Other pages still work."
-            )
-        return StreamingResponse(
-            live.listen(),
-            media_type="text/event-stream",
-            headers=SAFE | {"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-        )
+    streams, shelf = LiveStreams(), PageCache()
+    prepared = site if rules is None else replace(site, viewer=OWNER)
+    shown = site if rules is None else replace(site, viewer=NOBODY)
 
     @contextlib.asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(run_in_threadpool(prepare, site))]
+        tasks = [asyncio.create_task(run_in_threadpool(prepare, prepared))]
         if follow is not None:
             tasks.append(asyncio.create_task(_follow(follow)))
         try:
@@ -226,14 +286,17 @@ def make_app(
             await streams.end()
 
     routes = [
-        Route("/events", events, methods=["GET"]),
+        _events_route(shown, streams, None if rules is None else _LISTENS_S),
         *more,
         *(_asset_route(name, kind, CachedPage.of(content)) for name, (kind, content) in assets().items()),
-        *(_route(site, shelf, page, patience_s) for page in pages),
+        *(_route(shown, shelf, page, patience_s) for page in pages),
     ]
+    checks = [Middleware(_HostCheck, names=names)]
+    if rules is not None:
+        checks.append(Middleware(_AccessCheck, rules=rules))
     return Starlette(
         routes=routes,
         lifespan=running,
-        middleware=[Middleware(_HostCheck, names=names)],
+        middleware=checks,
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )

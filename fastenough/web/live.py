@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
 from typing import TypedDict
 
 from starlette.concurrency import run_in_threadpool
 
-from fastenough.history import BoardCondition, BoardStatus
+from fastenough.history import BoardCondition, BoardStatus, Viewer
 from fastenough.model import BadInput, FastenoughError
 from fastenough.web.rendering import as_json
 from fastenough.web.selection import Selection, chosen
@@ -114,19 +115,20 @@ class Live:
             queue.get_nowait()
             queue.put_nowait(None)
 
-    def listen(self) -> AsyncIterator[bytes]:
-        """The events of one listener: first the state of all its boards, then changes."""
+    def listen(self, for_s: float | None = None) -> AsyncIterator[bytes]:
+        """The events of one listener: first the state of all its boards, then changes.  ``for_s``: the longest time,
+        after which a browser connects again; None: unlimited."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_BACKLOG)
         if self._last:
             queue.put_nowait(self._event(self._last, []))
         self._listeners.add(queue)
         self._wanted.set()
-        return self._sent(queue)
+        return self._sent(queue, None if for_s is None else time.monotonic() + for_s)
 
-    async def _sent(self, queue: asyncio.Queue[bytes | None]) -> AsyncIterator[bytes]:
+    async def _sent(self, queue: asyncio.Queue[bytes | None], until_s: float | None) -> AsyncIterator[bytes]:
         try:
             yield b"retry: 5000\n\n"
-            while True:
+            while until_s is None or time.monotonic() < until_s:
                 try:
                     event = await asyncio.wait_for(queue.get(), HEART_S)
                 except TimeoutError:
@@ -139,29 +141,28 @@ class Live:
 
 
 class LiveStreams:
-    """A stream for each selection that has listeners; each queries the history by itself, so they are few."""
+    """A stream for each viewer and selection with listeners; each queries the history by itself, so they are few."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self._streams: dict[Selection, tuple[Live, asyncio.Task[None]]] = {}
+    def __init__(self) -> None:
+        self._streams: dict[tuple[Viewer, Selection], tuple[Live, asyncio.Task[None]]] = {}
 
     @property
     def listeners(self) -> int:
         """Of all streams."""
         return sum(live.listeners for live, _ in self._streams.values())
 
-    def stream(self, selection: Selection) -> Live | None:
-        """The stream of a selection; None if too many other selections have listeners."""
-        for idle in [
-            listened for listened, (live, _) in self._streams.items() if not live.listeners and listened != selection
-        ]:
-            self._streams.pop(idle)[1].cancel()
-        if selection not in self._streams:
+    def stream(self, site: Site, selection: Selection) -> Live | None:
+        """The stream of a selection for the viewer of a site; None if too many others have listeners."""
+        wanted = site.viewer, selection
+        for idle in [listened for listened, (live, _) in self._streams.items() if not live.listeners]:
+            if idle != wanted:
+                self._streams.pop(idle)[1].cancel()
+        if wanted not in self._streams:
             if len(self._streams) >= MOST_STREAMS:
                 return None
-            live = Live(self._site, selection)
-            self._streams[selection] = live, asyncio.create_task(live.run())
-        return self._streams[selection][0]
+            live = Live(site, selection)
+            self._streams[wanted] = live, asyncio.create_task(live.run())
+        return self._streams[wanted][0]
 
     async def end(self) -> None:
         tasks = [task for _, task in self._streams.values()]

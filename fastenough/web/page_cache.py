@@ -7,7 +7,7 @@ import asyncio
 import gzip
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from starlette.concurrency import run_in_threadpool
@@ -35,17 +35,17 @@ class CachedPage:
 
 
 class PageCache:
-    """Pages by address.  Simultaneous requests for one page render it once."""
+    """Pages by viewer and address.  Simultaneous requests for one page render it once."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, CachedPage] = {}
-        self._making: dict[str, asyncio.Lock] = {}
+        self._kept: dict[Hashable, CachedPage] = {}
+        self._making: dict[Hashable, asyncio.Lock] = {}
 
-    def _fresh(self, address: str) -> CachedPage | None:
+    def _fresh(self, address: Hashable) -> CachedPage | None:
         page = self._kept.get(address)
         return page if page is not None and time.monotonic() - page.made_s < FRESH_S else None
 
-    async def get(self, address: str, make: Callable[[], bytes]) -> CachedPage:
+    async def get(self, address: Hashable, make: Callable[[], bytes]) -> CachedPage:
         """The cached page, or the result of ``make``, which runs in another thread; its exceptions are raised here."""
         page = self._fresh(address)
         if page is not None:
@@ -58,7 +58,7 @@ class PageCache:
             if not lock.locked():
                 self._making.pop(address, None)
 
-    def _keep(self, address: str, page: CachedPage) -> CachedPage:
+    def _keep(self, address: Hashable, page: CachedPage) -> CachedPage:
         self._kept.pop(address, None)
         self._kept[address] = page
         while len(self._kept) > _MOST:

@@ -193,6 +193,8 @@ def make_server(app: ASGIApp, bounds: Bounds | None = None, log_level: str = "wa
             ws="none",
             log_level=log_level,
             server_header=False,
+            # the address of the client stays that of the connection: access depends on it
+            proxy_headers=False,
             lifespan="on",
             timeout_graceful_shutdown=1,
             backlog=_ACCEPTED_AT_ONCE,

@@ -17,6 +17,7 @@ from typing import Any
 
 from fastenough.history import PUBLIC, History, catch_up
 from fastenough.web.app import PATIENCE_S, make_app
+from fastenough.web.identity import AccessRules
 from fastenough.web.pages import PAGES
 from fastenough.web.server import make_server
 from fastenough.web.site import Page, Site
@@ -95,10 +96,12 @@ def serving(
     pages: Sequence[Page] = PAGES,
     names: Sequence[str] = (),
     *,
+    rules: AccessRules | None = None,
     patience_s: float = PATIENCE_S,
 ) -> Iterator[Served]:
     with socket.create_server(("127.0.0.1", 0)) as bound:
-        server = make_server(make_app(site, pages=pages, names=names, patience_s=patience_s), log_level="critical")
+        app = make_app(site, pages=pages, names=names, rules=rules, patience_s=patience_s)
+        server = make_server(app, log_level="critical")
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
         try:

@@ -31,6 +31,8 @@ from fastenough.web.rendering import as_json, page_with_json
 from fastenough.web.site import NotFound, Site, recording_of
 
 _MOST_OFFERED = 100
+_MOST_NAMED = 10_000
+"""Boards that the index of the store can search for at a time."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,9 @@ def _offered(site: Site) -> tuple[str, ...]:
     if site.store is None:
         return ()
     visible = {status.board.name for status in board_statuses(site.history, site.viewer, site.now_s)}
-    newest = site.store.runs(last=_MOST_OFFERED, brief=True)
+    # so many of these boards, however many newer runs other boards have
+    named = {"board": visible} if len(visible) <= _MOST_NAMED else {}
+    newest = site.store.runs(last=_MOST_OFFERED, brief=True, **named)
     return tuple(run.id for run in reversed(newest) if run.board in visible)
 
 

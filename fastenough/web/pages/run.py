@@ -24,7 +24,7 @@ from fastenough.store import RunSummary, Store
 from fastenough.store.conclusions import Conclusion
 from fastenough.web.pages.figures import distribution_document
 from fastenough.web.rendering import as_json, page_with_json, render
-from fastenough.web.site import CSV, JSON, PARQUET, ZSTD, NotFound, Page, Site, conclusions_of, summary_of
+from fastenough.web.site import CSV, JSON, PARQUET, ZSTD, NotFound, Page, Site, SiteRole, conclusions_of, summary_of
 
 _SECTIONS = (
     "stations:causes",
@@ -206,7 +206,7 @@ _AT = "/run/{run}/"
 PAGES = [
     *page_with_json(_AT, _TEMPLATE, view, facts=_facts),
     Page(_AT + "plot.json", JSON, _plot),
-    Page(_AT + "run.csv", CSV, partial(_exported, "csv")),
-    Page(_AT + "run.parquet", PARQUET, partial(_exported, "parquet")),
-    Page(_AT + _RECORDING, ZSTD, _recording),
+    Page(_AT + "run.csv", CSV, partial(_exported, "csv"), role=SiteRole.OPERATOR),
+    Page(_AT + "run.parquet", PARQUET, partial(_exported, "parquet"), role=SiteRole.OPERATOR),
+    Page(_AT + _RECORDING, ZSTD, _recording, role=SiteRole.OPERATOR),
 ]
