@@ -11,6 +11,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -98,6 +99,8 @@ def _computed(
         raise FastenoughError(
             f"{_KILLED_WORKERS} workers were killed at the same boards; use fewer --workers, each with more memory"
         ) from error
+    except CancelledError as error:
+        raise Unavailable("the scheduler ended during the computation; start it and run the command again") from error
 
 
 @contextmanager

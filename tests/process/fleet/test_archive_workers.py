@@ -15,6 +15,7 @@ from pathlib import Path
 import fastjsonschema
 import numpy as np
 import pytest
+from distributed import LocalCluster
 
 from fastenough.cli.farm_judge import JudgeBoards
 from fastenough.fleet.workers import Workers, over_boards
@@ -137,6 +138,21 @@ def test_a_scheduler_of_a_cluster_gives_the_same_results(archive: Path, tmp_path
             if process is not None:
                 process.terminate()
                 process.wait(30)
+
+
+def test_a_scheduler_that_ends_during_the_computation_is_an_error(archive: Path, tmp_path: Path) -> None:
+    with LocalCluster(n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
+        ending = threading.Timer(0.0, cluster.close)
+
+        def end_once(what: str, share: object) -> None:
+            if what == "reading boards":
+                ending.start()
+
+        with pytest.raises(Unavailable, match="scheduler"):
+            over_boards(
+                str(archive), SlowJob(JOB, tmp_path), Workers(scheduler=cluster.scheduler_address), on_step=end_once
+            )
+        ending.join()
 
 
 def test_a_scheduler_that_does_not_answer_is_named(archive: Path) -> None:
