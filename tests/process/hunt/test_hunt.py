@@ -115,6 +115,17 @@ def test_what_cannot_be_hunted_is_one_line(tmp_path: Path, more: tuple[str, ...]
     assert (done.returncode, done.stderr.count("\n")) == (2, 1) and said in done.stderr, done.stderr
 
 
+@pytest.mark.skipif(shutil.which("stress-ng") is None, reason="needs stress-ng")
+def test_a_stressor_that_ends_at_once_is_left_out(tmp_path: Path) -> None:
+    """Whatever status a time-out of the board has: that of busybox has the status of stress-ng."""
+    of_busybox = tmp_path / "timeout"
+    of_busybox.write_text('#!/bin/sh\n/usr/bin/timeout "$@"\nexit 0\n')
+    of_busybox.chmod(0o755)
+    words = ["sh", "-c", hunting._TRY_ALL, "sh", str(tmp_path), str(tmp_path / "scratch"), "cpu", "nosuch"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "cpu\n" and not (tmp_path / "scratch").exists()
+
+
 def _priorities_asked_for(stressor: str, scratch: Path) -> list[str]:
     """The calls by which it asks for another policy than the ordinary ones."""
     asked = subprocess.run(
