@@ -40,7 +40,6 @@ bench: setup-test
 	PYTHONPATH=. $(PYTHON) -m tests.bench.audit
 	PYTHONPATH=. $(PYTHON) -m tests.bench.hunt
 	PYTHONPATH=. $(PYTHON) -m tests.bench.deterministic
-	PYTHONPATH=. $(PYTHON) -m tests.bench.hunt_deterministic
 	PYTHONPATH=. $(PYTHON) -m tests.bench.paths
 	PYTHONPATH=. $(PYTHON) -m tests.bench.kernels
 	PYTHONPATH=. $(PYTHON) -m tests.bench.bisect
