@@ -33,7 +33,9 @@ _VALUES = 200
 _MOST_INTERVALS = 32
 """Most intervals in one chunk."""
 _PATIENCE_S = 20.0
-"""Time without an answer after which a board publishes again what is not stored."""
+"""Time without an answer after which a board publishes again what is not stored; doubled each time."""
+MOST_PATIENCE_S = 320.0
+"""Longest such time.  If it did not grow, takers that are slow or cut off would get ever more repetitions."""
 _AGAIN_S = 2.0
 """Least time before another answer makes it publish again."""
 _SERIES = {
@@ -150,11 +152,13 @@ class Publishing:
     sent: int = 0
     answered_s: float = field(default_factory=time.monotonic)
     again_s: float = 0.0
+    patience_s: float = _PATIENCE_S
 
     def next_chunk(self, ended: int) -> Chunk | None:
         """The chunk to publish now, or None."""
-        if self.sent > self.stored and time.monotonic() - self.answered_s > _PATIENCE_S:
+        if self.sent > self.stored and time.monotonic() - self.answered_s > self.patience_s:
             self.sent, self.answered_s = self.stored, time.monotonic()
+            self.patience_s = min(2 * self.patience_s, MOST_PATIENCE_S)
         count = min(ended - self.sent, _MOST_INTERVALS)
         if count <= 0:
             return None
@@ -175,7 +179,7 @@ class Publishing:
             return
         now_s = time.monotonic()
         if stored.next > self.stored:
-            self.answered_s = now_s
+            self.answered_s, self.patience_s = now_s, _PATIENCE_S
         elif stored.next < self.sent and now_s - self.again_s > _AGAIN_S:
             self.sent, self.again_s = self.stored, now_s
         self.stored = max(self.stored, stored.next)

@@ -24,7 +24,7 @@ from fastenough.farm.postgres import ServerFolder
 from fastenough.farm.trial import leave_network
 from fastenough.fleet import tables
 from fastenough.fleet.archive import FleetArchive
-from fastenough.fleet.simulated import CPUS, SimulatedBoard, simulated_boards
+from fastenough.fleet.simulated import CPUS, MOST_PATIENCE_S, SimulatedBoard, simulated_boards
 from fastenough.fleet.supervised_process import SupervisedProcess, Usage
 from fastenough.history import History
 from fastenough.model import FastenoughError, NotApplicable, Unavailable
@@ -34,7 +34,7 @@ _BOARDS_EACH = 2500
 """Boards in one process; each needs a file descriptor there and one in the server."""
 _GATHER_S = 1.0
 _LOOK_S = 2.0
-_STUCK_S = 120.0
+_STUCK_S = MOST_PATIENCE_S + 60.0
 """Time after the end without a newly stored interval; then the trial ends, and missing intervals are lost."""
 _SERVER = """server_name: fastenough
 listen: "127.0.0.1:{port}"
