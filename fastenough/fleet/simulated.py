@@ -36,8 +36,6 @@ _PATIENCE_S = 20.0
 """Time without an answer after which a board publishes again what is not stored; doubled each time."""
 MOST_PATIENCE_S = 320.0
 """Longest such time.  If it did not grow, takers that are slow or cut off would get ever more repetitions."""
-_AGAIN_S = 2.0
-"""Least time before another answer makes it publish again."""
 _SERIES = {
     "unit": "ns",
     "clock": "monotonic",
@@ -158,7 +156,7 @@ class Publishing:
         """The chunk to publish now, or None."""
         if self.sent > self.stored and time.monotonic() - self.answered_s > self.patience_s:
             self.sent, self.answered_s = self.stored, time.monotonic()
-            self.patience_s = min(2 * self.patience_s, MOST_PATIENCE_S)
+            self._wait_longer()
         count = min(ended - self.sent, _MOST_INTERVALS)
         if count <= 0:
             return None
@@ -179,11 +177,18 @@ class Publishing:
             return
         now_s = time.monotonic()
         if stored.next > self.stored:
-            self.answered_s, self.patience_s = now_s, _PATIENCE_S
-        elif stored.next < self.sent and now_s - self.again_s > _AGAIN_S:
-            self.sent, self.again_s = self.stored, now_s
+            self.answered_s = now_s
+            if stored.next >= self.sent:
+                self.patience_s = _PATIENCE_S
+        elif stored.next < self.sent and now_s > self.again_s:
+            # each repetition is answered as well: without a growing pause, every answer would cause the next one
+            self.sent, self.again_s = self.stored, now_s + self.patience_s
+            self._wait_longer()
         self.stored = max(self.stored, stored.next)
         self.sent = max(self.sent, self.stored)
+
+    def _wait_longer(self) -> None:
+        self.patience_s = min(2 * self.patience_s, MOST_PATIENCE_S)
 
 
 class Boards:

@@ -43,3 +43,18 @@ def test_an_answer_makes_it_quick_again(monkeypatch: pytest.MonkeyPatch) -> None
     assert publishing.next_chunk(ended=2) is not None
     clock[0] += 21.0
     assert publishing.next_chunk(ended=2) is not None
+
+
+def test_answers_to_repetitions_cause_no_further_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takers that are behind answer each repetition, and confirm nothing new for a long time."""
+    clock = [1000.0]
+    monkeypatch.setattr(simulated.time, "monotonic", lambda: clock[0])
+    board = SimulatedBoard(1, 300.0, 0.0, 0.0)
+    publishing, published = Publishing(board), 0
+    while clock[0] < 1600.0:
+        published += publishing.next_chunk(ended=2) is not None
+        publishing.answer(Stored(board.run, 0).packed())
+        clock[0] += 1.0
+    assert 3 <= published <= 10
+    publishing.answer(Stored(board.run, 2).packed())
+    assert publishing.next_chunk(ended=2) is None
