@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -137,7 +137,7 @@ class FleetArchive:
     @staticmethod
     def table_of(rows: Iterable[ArchiveRow]) -> arrow.Table:
         """The columns of rows."""
-        return arrow.Table.from_pylist([asdict(row) for row in rows], schema=_schema())
+        return arrow.Table.from_pylist([vars(row) for row in rows], schema=_schema())
 
     def put(self, path: str, blocks: Iterable[bytes | arrow.Buffer]) -> None:
         """Write or replace a file: completely or not at all.  A large one in an object store may be incomplete."""

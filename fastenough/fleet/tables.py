@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -125,6 +126,30 @@ def locked_position(connection: Connection, shard: int) -> ShardPosition | None:
 def put_position(connection: Connection, shard: int, position: ShardPosition) -> None:
     """Store the position of a shard."""
     put(connection, SHARD, [{"shard": shard, **asdict(position)}])
+
+
+@dataclass(frozen=True)
+class MachineRow:
+    """A row of `MACHINE` without its key."""
+
+    type: str
+    boots: tuple[str, ...]
+    lost: int
+    quarantine: str
+
+
+def machines(connection: Connection, names: Collection[str]) -> dict[str, MachineRow]:
+    """The rows of these machines, as far as there are any."""
+    rows = connection.execute(select(MACHINE).where(MACHINE.c.machine.in_(names))).mappings()
+    return {
+        row["machine"]: MachineRow(row["type"], tuple(json.loads(row["boots"])), row["lost"], row["quarantine"])
+        for row in rows
+    }
+
+
+def put_machine(connection: Connection, machine: str, row: MachineRow) -> None:
+    """Store the row of a machine."""
+    put(connection, MACHINE, [{"machine": machine, **asdict(row), "boots": json.dumps(row.boots)}])
 
 
 def _name_of_day(begin_s: int) -> str:

@@ -7,27 +7,26 @@ fails, the same messages are read again and the part is replaced.  The boards ar
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 from sqlalchemy.exc import DataError
 
 from fastenough.fleet import tables
 from fastenough.fleet.archive import ArchiveRow, FleetArchive, PartPlace
 from fastenough.fleet.chunk import Chunk, Stored, unpacked
 from fastenough.fleet.stream import ChunkStream, Message, StreamState, is_full
-from fastenough.fleet.tables import ShardPosition, locked_position, put_position
+from fastenough.fleet.tables import MachineRow, ShardPosition, locked_position, put_position
 from fastenough.history import BoardColumns, History, refresh_summaries
-from fastenough.history.boards import declare_boards, enter_run
+from fastenough.history.boards import declare_boards, enter_run, lock_boards
 from fastenough.history.database import put
-from fastenough.history.ingest import stands_at, write_parts
+from fastenough.history.ingest import KnownRun, NewPart, known_runs, put_ends, write_parts
 from fastenough.history.intervals import HistorySeries, is_ahead, sources_of
 from fastenough.history.rollups import DAY_S
-from fastenough.history.schema import CURSOR, RUN
+from fastenough.history.schema import CURSOR
 from fastenough.history.summaries import put_summaries
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Event, Head, Interval
@@ -141,9 +140,10 @@ class Shard:
         with self._history.writing() as connection:
             _require_unchanged(connection, self.number, position)
             tables.ensure_days(connection, _days_of(interval for content in contents for interval in content.intervals))
-            writing = _Writing(connection)
+            writing = _Writing(connection, contents)
             for content in contents:
                 writing.add(content)
+            writing.finish()
             place = PartPlace(self.number, position.epoch, messages[0].sequence)
             self._archive.write(place, writing.rows)
             put_position(connection, self.number, after)
@@ -230,15 +230,25 @@ def _repeated_head(line: bytes, name: str) -> Head:
 class _Writing:
     """One transaction: ``rows`` for the archive, and ``answers``: machine and answer, for each run.
 
-    ``boards``: the declared columns of each board of which intervals are stored, by its number.
+    ``boards``: the declared columns of each board of which intervals are stored, by its number.  What is known of
+    boards and runs is read for all contents together, and `finish` writes all of them together: at tens of boards a
+    second, most of the time would go into the statements.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, contents: Sequence[_Content]) -> None:
         self._connection = connection
         self.rows: list[tuple[str, ArchiveRow]] = []
         self.answers: dict[str, tuple[str, Stored]] = {}
         self.refused: list[RefusedChunk] = []
         self.boards: dict[int, BoardColumns] = {}
+        machines = {content.chunk.machine for content in contents}
+        lock_boards(connection, machines)
+        self._machines = tables.machines(connection, machines)
+        self._runs = known_runs(connection, {content.name for content in contents})
+        self._parts: list[NewPart] = []
+        self._single: list[dict[str, int | None]] = []
+        self._ends_s: dict[int, int] = {}
+        self._next: dict[int, int] = {}
 
     def add(self, content: _Content) -> None:
         chunk, name = content.chunk, content.name
@@ -246,10 +256,8 @@ class _Writing:
         if fault:
             self.refused.append(RefusedChunk(chunk.machine, fault))
             return
-        ends = content.intervals[-1].end_wall_ns // 10**9 if content.intervals else None
-        begin_s = content.head.begin.wall_ns // 10**9
-        board, run = enter_run(self._connection, name, content.head, begin_s, ends)
-        known = stands_at(self._connection, run)
+        place = self._entered(content)
+        known = place.next
         if chunk.first > max(known, chunk.oldest):  # the board still has what is missing, and publishes again
             self.answers[name] = chunk.machine, Stored(chunk.run, known)
             return
@@ -261,63 +269,80 @@ class _Writing:
         if after == known:
             return
         if new:
-            write_parts(self._connection, (board, run), (name, content.head), new, list(content.events))
-            self._add_rows((board, run), content, new)
+            self._parts.append(NewPart(place.board, place.run, name, content.head, new, content.events))
+            self._add_rows(place, content, new)
             due_s = max(1, content.head.interval_ns // 10**9)
-            self.boards[board] = {"type": chunk.type[:_MOST_TYPE], "due_s": due_s, "farm": _PUBLISHES}
+            self.boards[place.board] = {"type": chunk.type[:_MOST_TYPE], "due_s": due_s, "farm": _PUBLISHES}
         self._note_lost(chunk.machine, begin - known)
-        put(self._connection, CURSOR, [{"run": run, "head": "", "offset": 0, "intervals": after}])
+        self._runs[name], self._next[place.run] = replace(place, next=after), after
 
-    def _add_rows(self, place: tuple[int, int], content: _Content, new: Iterable[Interval]) -> None:
+    def finish(self) -> None:
+        """Write what was added, but for the archive's rows."""
+        write_parts(self._connection, self._parts)
+        put(self._connection, tables.INTERVAL, self._single)
+        put_ends(self._connection, self._ends_s)
+        cursors = [{"run": run, "head": "", "offset": 0, "intervals": after} for run, after in self._next.items()]
+        put(self._connection, CURSOR, cursors)
+
+    def _entered(self, content: _Content) -> KnownRun:
+        """The run of a content, which is entered if it is new."""
+        name, ends = content.name, content.intervals[-1].end_wall_ns // 10**9 if content.intervals else None
+        place = self._runs.get(name)
+        if place is None:
+            begin_s = content.head.begin.wall_ns // 10**9
+            board, run = enter_run(self._connection, name, content.head, begin_s, ends)
+            place = KnownRun(board, run, begin_s if ends is None else ends, 0)
+        elif ends is not None and ends > place.end_s:
+            self._ends_s[place.run] = ends
+            place = replace(place, end_s=ends)
+        self._runs[name] = place
+        return place
+
+    def _add_rows(self, place: KnownRun, content: _Content, new: Iterable[Interval]) -> None:
         judged = _judged(content.head)
         rows = [_row(content, interval, source) for interval in new for source in judged]
-        put(
-            self._connection,
-            tables.INTERVAL,
-            [
-                {
-                    "board": place[0],
-                    "run": place[1],
-                    "cpu": row.cpu,
-                    "interval": row.interval,
-                    "begin_s": row.begin_ns // 10**9,
-                    "count": row.count,
-                    "lost": row.lost,
-                    "missed": row.missed,
-                    "max_ns": row.max_ns,
-                }
-                for row in rows
-            ],
-        )
+        self._single += [
+            {
+                "board": place.board,
+                "run": place.run,
+                "cpu": row.cpu,
+                "interval": row.interval,
+                "begin_s": row.begin_ns // 10**9,
+                "count": row.count,
+                "lost": row.lost,
+                "missed": row.missed,
+                "max_ns": row.max_ns,
+            }
+            for row in rows
+        ]
         self.rows += [(content.chunk.type, row) for row in rows]
 
     def _machine_fault(self, content: _Content) -> str:
         """Why chunks of this machine are refused, or empty; a boot id that returns after another shows two machines."""
         machine, boot = content.chunk.machine, content.head.boot_id or ""
-        table = tables.MACHINE
-        row = self._connection.execute(select(table).where(table.c.machine == machine)).mappings().one_or_none()
-        boots = json.loads(row["boots"]) if row else []
-        fault = str(row["quarantine"]) if row else ""
+        row = self._machines.get(machine)
+        boots = list(row.boots) if row else []
+        fault = row.quarantine if row else ""
         if not fault and boot in boots[:-1] and self._is_new(content):
             fault = f"two boards have the machine id {machine}: boot {boot} returned after another one"
-        if row is None or fault != row["quarantine"] or boot not in boots:
+        if row is None or fault != row.quarantine or boot not in boots:
             boots = [*boots, boot][-_MOST_BOOTS:] if boot not in boots else boots
-            columns = {"type": content.chunk.type, "boots": json.dumps(boots), "quarantine": fault}
-            put(self._connection, table, [{"machine": machine, "lost": row["lost"] if row else 0, **columns}])
+            row = MachineRow(content.chunk.type, tuple(boots), row.lost if row else 0, fault)
+            tables.put_machine(self._connection, machine, row)
+            self._machines[machine] = row
         return fault
 
     def _is_new(self, content: _Content) -> bool:
         """Whether a chunk has intervals that are not stored yet."""
-        number = self._connection.execute(select(RUN.c.id).where(RUN.c.name == content.name)).scalar()
-        known = 0 if number is None else stands_at(self._connection, number)
-        return bool(content.intervals) and content.intervals[-1].seq >= known
+        place = self._runs.get(content.name)
+        return bool(content.intervals) and content.intervals[-1].seq >= (place.next if place else 0)
 
     def _note_lost(self, machine: str, intervals: int) -> None:
         if intervals:
-            table = tables.MACHINE
-            self._connection.execute(
-                table.update().where(table.c.machine == machine).values(lost=table.c.lost + intervals)
+            row = self._machines[machine] = replace(
+                self._machines[machine], lost=self._machines[machine].lost + intervals
             )
+            tables.put_machine(self._connection, machine, row)
 
 
 def _judged(head: Head) -> list[HistorySeries]:

@@ -85,7 +85,7 @@ def mark_outdated(connection: Connection, boards: ColumnElement[bool]) -> None:
 
 
 def _board_number(connection: Connection, name: str) -> int:
-    lock_board(connection, name)
+    lock_boards(connection, (name,))
     number = connection.execute(select(BOARD.c.id).where(BOARD.c.name == name)).scalar()
     if number is None:
         number = _renamed(connection, name)
@@ -137,10 +137,16 @@ def disown(history: History, farm: str, names: Collection[str]) -> None:
         )
 
 
-def lock_board(connection: Connection, board: str) -> None:
-    """Lock the board for this transaction."""
+def lock_boards(connection: Connection, boards: Iterable[str]) -> None:
+    """Lock boards for this transaction, always in the same order, so that no two transactions wait for each other."""
     if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(7701, hashtext(:board))"), {"board": board})
+        connection.execute(
+            text(
+                "SELECT pg_advisory_xact_lock(7701, key) "
+                "FROM (SELECT hashtext(unnest(CAST(:boards AS text[]))) AS key ORDER BY 1) AS keys"
+            ),
+            {"boards": sorted(set(boards))},
+        )
 
 
 def series_numbers(connection: Connection, sources: Iterable[HistorySeries]) -> dict[str, int]:

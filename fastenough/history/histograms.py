@@ -7,7 +7,7 @@ A histogram stores for each bucket the distance from the previous one (zigzag: t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -125,6 +125,21 @@ class HistogramSet:
         held = list(entries)
         index, count, which = unpacked_histograms([blob for _, blob in held])
         return cls.of([key for key, _ in held], which, index, count)
+
+    @classmethod
+    def joined(cls, sets: Sequence[HistogramSet]) -> HistogramSet:
+        """All histograms of some sets; those of the same key are added."""
+        offsets = np.cumsum([0, *(len(each.keys) for each in sets)])
+        return cls.of(
+            [key for each in sets for key in each.keys],
+            np.concatenate([each.which + offset for each, offset in zip(sets, offsets, strict=False)]),
+            np.concatenate([each.index for each in sets]),
+            np.concatenate([each.count for each in sets]),
+        )
+
+    def under(self, prefix: Key) -> HistogramSet:
+        """The same histograms, each under its key after a prefix."""
+        return replace(self, keys=tuple((*prefix, *key) for key in self.keys))
 
     def by(self, others: Mapping[Key, Key]) -> HistogramSet:
         """The same values under other keys."""

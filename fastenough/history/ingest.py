@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import BinaryIO
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from fastenough import words
 from fastenough.history.archive import close_months
@@ -30,7 +30,7 @@ from fastenough.history.intervals import (
     sources_of,
     standouts_of,
 )
-from fastenough.history.rollups import DAY_S, add_cells, note_newest
+from fastenough.history.rollups import DAY_S, RunCells, add_cells
 from fastenough.history.schema import (
     ARCHIVE,
     BOARD,
@@ -313,7 +313,7 @@ class _RunIngest:
             board, run = enter_run(connection, self.run_id, self.head, self._begin_s(intervals), end_s)
             if stands_at(connection, run) != place.intervals:
                 return False
-            write_parts(connection, (board, run), (self.run_id, self.head), intervals, events)
+            write_parts(connection, [NewPart(board, run, self.run_id, self.head, intervals, events)])
             put(
                 connection,
                 CURSOR,
@@ -329,28 +329,65 @@ class _RunIngest:
         return self.head.begin.wall_ns // 10**9
 
 
-def write_parts(
-    connection: Connection,
-    place: tuple[int, int],
-    recording: tuple[str, Head],
-    intervals: list[Interval],
-    events: list[Event],
-) -> None:
-    """Add new intervals and events to all tables.
+@dataclass(frozen=True)
+class NewPart:
+    """New intervals and events of a run; ``name``: that of its recording in messages."""
 
-    ``place``: numbers of board and run.  ``recording``: its name in messages, and its head.  Raises BadInput for
-    numbers that no measurement can have.
-    """
-    (board, run), (name, head) = place, recording
-    sources = sources_of(head)
-    series = series_numbers(connection, sources.values())
-    cells, pile = interval_rows(intervals, sources, series)
-    require_possible(name, cells)
-    add_cells(connection, board, run, cells, pile)
-    if cells:
-        step_s = max(1, head.interval_ns // 10**9)
-        note_newest(connection, board, cells, intervals[-1].end_wall_ns // 10**9, step_s)
-    _add_standouts(connection, board, run, standouts_of(events, sources, event_series(head), series))
+    board: int
+    run: int
+    name: str
+    head: Head
+    intervals: Sequence[Interval]
+    events: Sequence[Event]
+
+
+def write_parts(connection: Connection, parts: Sequence[NewPart]) -> None:
+    """Add new intervals and events to all tables.  Raises BadInput for numbers that no measurement can have."""
+    sources = [sources_of(part.head) for part in parts]
+    series = series_numbers(connection, [source for each in sources for source in each.values()])
+    sums = []
+    for part, those in zip(parts, sources, strict=True):
+        cells, pile = interval_rows(part.intervals, those, series)
+        require_possible(part.name, cells)
+        if cells:
+            step_s = max(1, part.head.interval_ns // 10**9)
+            sums.append(RunCells(part.board, part.run, cells, pile, part.intervals[-1].end_wall_ns // 10**9, step_s))
+    add_cells(connection, sums)
+    for part, those in zip(parts, sources, strict=True):
+        standouts = standouts_of(part.events, those, event_series(part.head), series)
+        if standouts:
+            _add_standouts(connection, part.board, part.run, standouts)
+
+
+@dataclass(frozen=True)
+class KnownRun:
+    """A run in the history: numbers of board and run, when its data end, and the number of its next interval."""
+
+    board: int
+    run: int
+    end_s: int
+    next: int
+
+
+def known_runs(connection: Connection, names: Iterable[str]) -> dict[str, KnownRun]:
+    """The runs of these names that the history has."""
+    question = (
+        select(RUN.c.name, RUN.c.board, RUN.c.id, RUN.c.end_s, CURSOR.c.intervals)
+        .outerjoin(CURSOR, CURSOR.c.run == RUN.c.id)
+        .where(RUN.c.name.in_(names))
+    )
+    return {
+        name: KnownRun(board, run, end_s, after or 0) for name, board, run, end_s, after in connection.execute(question)
+    }
+
+
+def put_ends(connection: Connection, ends_s: Mapping[int, int]) -> None:
+    """Note when the data of runs end, by number of the run."""
+    if ends_s:
+        connection.execute(
+            update(RUN).where(RUN.c.id == bindparam("number")).values(end_s=bindparam("end")),
+            [{"number": number, "end": end_s} for number, end_s in sorted(ends_s.items())],
+        )
 
 
 def stands_at(connection: Connection, run: int) -> int:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TypedDict
@@ -38,63 +39,90 @@ def cycle_begin_s(at_s: int) -> int:
     return at_s - at_s % CYCLE_S
 
 
-def add_cells(
-    connection: Connection, board: int, run: int, cells: Mapping[Key, IntervalRow], pile: HistogramSet
-) -> None:
-    """Sums of intervals, each counted once; keys are (series, begin, CPU)."""
+@dataclass(frozen=True)
+class RunCells:
+    """New sums of a run, each interval counted once.
+
+    ``cells`` and ``pile``: sums and histograms by (series, begin, CPU).  ``seen_s``: the end of the newest interval.
+    ``step_s``: length of an interval.
+    """
+
+    board: int
+    run: int
+    cells: Mapping[Key, IntervalRow]
+    pile: HistogramSet
+    seen_s: int
+    step_s: int
+
+
+def add_cells(connection: Connection, runs: Sequence[RunCells]) -> None:
+    """Add the sums of runs to all tables, with a few statements for all of them together."""
+    cells = _by_run(runs)
     if not cells:
         return
-    _add_intervals(connection, board, run, cells, pile)
-    _add_hours(connection, board, cells)
-    worst = {key: cell.max_ns for key, cell in cells.items()}
+    pile = HistogramSet.joined([each.pile.under((each.board, each.run)) for each in runs])
+    _add_intervals(connection, cells, pile)
+    of_boards = {key: (key[0], *key[2:]) for key in cells}
+    _add_hours(connection, cells)
+    worst = _worst({key: cell.max_ns for key, cell in cells.items()}, of_boards)
+    pile = pile.by(of_boards)
     for table, window_of in ((CYCLE, cycle_begin_s), (MONTH, month_begin_s)):  # no cycle lies in two months
-        windows = {key: (key[0], window_of(key[1]), key[2]) for key in worst}
+        windows = {key: (*key[:2], window_of(key[2]), key[3]) for key in worst}
         pile, worst = pile.by(windows), _worst(worst, windows)
-        _add_histograms(connection, table, board, pile, worst)
+        _add_histograms(connection, table, pile, worst)
+    _note_newest(connection, runs)
 
 
-def _add_intervals(
-    connection: Connection, board: int, run: int, cells: Mapping[Key, IntervalRow], pile: HistogramSet
-) -> None:
-    begins = [begin_s for _, begin_s, _ in cells]
-    question = select(INTERVAL).where(
-        INTERVAL.c.board == board,
-        INTERVAL.c.series.in_({series for series, _, _ in cells}),
-        INTERVAL.c.begin_s.between(min(begins), max(begins)),
-        INTERVAL.c.run == run,
-    )
-    here = {(row["series"], row["begin_s"], row["cpu"]): row for row in connection.execute(question).mappings()}
-    here = {key: row for key, row in here.items() if key in cells}
+def _by_run(runs: Iterable[RunCells]) -> dict[Key, IntervalRow]:
+    """Cells by (board, run, series, begin, CPU)."""
+    cells: dict[Key, IntervalRow] = {}
+    for each in runs:
+        for key, cell in each.cells.items():
+            full = (each.board, each.run, *key)
+            cells[full] = cells[full].plus(cell) if full in cells else cell
+    return cells
+
+
+def _stored(
+    connection: Connection, table: Table, columns: Sequence[str], keys: Collection[Key]
+) -> dict[Key, RowMapping]:
+    """Stored rows of these keys.  Columns are searched one by one: the boards of one moment have the same windows."""
+    question = select(table).where(*(table.c[name].in_({key[at] for key in keys}) for at, name in enumerate(columns)))
+    rows = connection.execute(question).mappings()
+    found = {tuple(row[name] for name in columns): row for row in rows}
+    return {key: row for key, row in found.items() if key in keys}
+
+
+def _add_intervals(connection: Connection, cells: Mapping[Key, IntervalRow], pile: HistogramSet) -> None:
+    here = _stored(connection, INTERVAL, ("board", "run", "series", "begin_s", "cpu"), cells.keys())
     packed = pile.plus(HistogramSet.unpacked((key, row["histogram"]) for key, row in here.items())).packed()
     put(
         connection,
         INTERVAL,
         [
-            {"board": board, "run": run, "series": key[0], "begin_s": key[1], "cpu": key[2], "histogram": packed[key]}
+            {
+                "board": key[0],
+                "run": key[1],
+                "series": key[2],
+                "begin_s": key[3],
+                "cpu": key[4],
+                "histogram": packed[key],
+            }
             | interval_columns(with_row(cell, here[key]) if key in here else cell)
             for key, cell in cells.items()
         ],
     )
 
 
-def _add_hours(connection: Connection, board: int, cells: Mapping[Key, IntervalRow]) -> None:
-    keys = {(series, begin_s - begin_s % HOUR_S) for series, begin_s, _ in cells}
-    hour_rows = connection.execute(
-        select(HOUR).where(
-            HOUR.c.board == board,
-            HOUR.c.series.in_({series for series, _ in keys}),
-            HOUR.c.begin_s.in_({begin_s for _, begin_s in keys}),
-        )
-    )
+def _add_hours(connection: Connection, cells: Mapping[Key, IntervalRow]) -> None:
+    keys: set[Key] = {(board, series, begin_s - begin_s % HOUR_S) for board, _, series, begin_s, _ in cells}
     hours = {key: HourMaxima() for key in keys}
     counts = {key: [0, 0] for key in keys}
-    for row in hour_rows.mappings():
-        key = row["series"], row["begin_s"]
-        if key in keys:
-            hours[key], counts[key] = HourMaxima.of(row["maxima"]), [row["count"], row["lost"]]
-    for (series, begin_s, cpu), cell in cells.items():
-        key = series, begin_s - begin_s % HOUR_S
-        hours[key].lay(cpu, begin_s - key[1], cell.max_ns)
+    for key, row in _stored(connection, HOUR, ("board", "series", "begin_s"), keys).items():
+        hours[key], counts[key] = HourMaxima.of(row["maxima"]), [row["count"], row["lost"]]
+    for (board, _, series, begin_s, cpu), cell in cells.items():
+        key = board, series, begin_s - begin_s % HOUR_S
+        hours[key].lay(cpu, begin_s - key[2], cell.max_ns)
         counts[key][0] += cell.count
         counts[key][1] += cell.lost
     put(
@@ -102,9 +130,9 @@ def _add_hours(connection: Connection, board: int, cells: Mapping[Key, IntervalR
         HOUR,
         [
             {
-                "board": board,
-                "series": key[0],
-                "begin_s": key[1],
+                "board": key[0],
+                "series": key[1],
+                "begin_s": key[2],
                 "max_ns": hour.worst_ns,
                 "count": counts[key][0],
                 "lost": counts[key][1],
@@ -116,7 +144,7 @@ def _add_hours(connection: Connection, board: int, cells: Mapping[Key, IntervalR
 
 
 def _of_all(key: Key) -> Key:
-    return key[0], key[1], ALL_CPUS
+    return *key[:-1], ALL_CPUS
 
 
 def _worst(maxima: Mapping[Key, int], windows: Mapping[Key, Key]) -> dict[Key, int]:
@@ -129,38 +157,24 @@ def _worst(maxima: Mapping[Key, int], windows: Mapping[Key, Key]) -> dict[Key, i
     return worst
 
 
-def _add_histograms(
-    connection: Connection, table: Table, board: int, of_cpus: HistogramSet, maxima: Mapping[Key, int]
-) -> None:
-    """Of each CPU, and of all together."""
-    together = {key: _of_all(key) for key in of_cpus.keys}
+def _add_histograms(connection: Connection, table: Table, of_cpus: HistogramSet, maxima: Mapping[Key, int]) -> None:
+    """Of each CPU, and of all together; keys are (board, series, begin, CPU)."""
+    together = {key: _of_all(key) for key in maxima}
     more, worst = of_cpus.plus(of_cpus.by(together)), {**maxima, **_worst(maxima, together)}
-    rows = connection.execute(
-        select(table).where(
-            table.c.board == board,
-            table.c.series.in_({key[0] for key in worst}),
-            table.c.begin_s.in_({key[1] for key in worst}),
-        )
-    )
-    here: list[tuple[Key, bytes]] = []
-    for row in rows.mappings():
-        key = (row["series"], row["begin_s"], row["cpu"])
-        if key in worst:
-            here.append((key, row["histogram"]))
-            worst[key] = max(worst[key], row["max_ns"])
-    whole = more.plus(HistogramSet.unpacked(here))
+    here = _stored(connection, table, ("board", "series", "begin_s", "cpu"), worst.keys())
+    whole = more.plus(HistogramSet.unpacked((key, row["histogram"]) for key, row in here.items()))
     packed, counts = whole.packed(), whole.counts()
     put(
         connection,
         table,
         [
             {
-                "board": board,
-                "series": key[0],
-                "begin_s": key[1],
-                "cpu": key[2],
+                "board": key[0],
+                "series": key[1],
+                "begin_s": key[2],
+                "cpu": key[3],
                 "count": counts[key],
-                "max_ns": most,
+                "max_ns": max(most, here[key]["max_ns"]) if key in here else most,
                 "histogram": packed[key],
             }
             for key, most in worst.items()
@@ -168,24 +182,19 @@ def _add_histograms(
     )
 
 
-def note_newest(connection: Connection, board: int, cells: Mapping[Key, IntervalRow], seen_s: int, step_s: int) -> None:
-    """The row of ``now`` of each series; ``seen_s``: the end of the newest interval."""
-    maxima: dict[int, list[tuple[int, int]]] = {}
-    for (series, begin_s, _), cell in cells.items():
-        maxima.setdefault(series, []).append((begin_s, cell.max_ns))
-    rows = connection.execute(select(NOW).where(NOW.c.board == board, NOW.c.series.in_(maxima))).mappings()
-    here = {row["series"]: row for row in rows}
-    put(
-        connection,
-        NOW,
-        [
-            _joined(
-                here.get(series),
-                {"board": board, "series": series, "seen_s": seen_s, "step_s": step_s, **_newest(those)},
-            )
-            for series, those in maxima.items()
-        ],
-    )
+def _note_newest(connection: Connection, runs: Iterable[RunCells]) -> None:
+    """The row of ``now`` of each board and series."""
+    news: dict[Key, _NowRow] = {}
+    for each in runs:
+        maxima: dict[int, list[tuple[int, int]]] = {}
+        for (series, begin_s, _), cell in each.cells.items():
+            maxima.setdefault(series, []).append((begin_s, cell.max_ns))
+        for series, those in maxima.items():
+            key = each.board, series
+            row = _NowRow(board=each.board, series=series, seen_s=each.seen_s, step_s=each.step_s, **_newest(those))
+            news[key] = _joined(news.get(key), row)
+    here = _stored(connection, NOW, ("board", "series"), news.keys())
+    put(connection, NOW, [_joined(here.get(key), row) for key, row in news.items()])
 
 
 class _Maxima(TypedDict):
@@ -222,7 +231,7 @@ def _newest(maxima: Iterable[tuple[int, int]]) -> _Maxima:
     }
 
 
-def _joined(before: RowMapping | None, new: _NowRow) -> _NowRow:
+def _joined(before: RowMapping | _NowRow | None, new: _NowRow) -> _NowRow:
     """The sum of a new and a stored row, in either order."""
     if before is None:
         return new

@@ -16,7 +16,7 @@ from fastenough.analysis.level_changes import level_changes
 from fastenough.analysis.surveillance import LEAST_BEFORE
 from fastenough.history.access import board_view, series_number
 from fastenough.history.board_status import board_of, main_series
-from fastenough.history.boards import lock_board
+from fastenough.history.boards import lock_boards
 from fastenough.history.database import History
 from fastenough.history.results import Viewer
 from fastenough.history.schema import ALL_CPUS, BOARD, CHANGE, CYCLE, CYCLE_S, INTERVAL, NOW, RUN
@@ -127,7 +127,7 @@ class TailWatch:
             closed_s = newest[board, series] // CYCLE_S * CYCLE_S
             if names[board] in self._names and self._looked_at.get(board) != closed_s:
                 with history.writing() as connection:
-                    lock_board(connection, names[board])
+                    lock_boards(connection, (names[board],))
                     points = self._points(connection, board, series, closed_s)
                     new |= {names[board]: fresh} if (fresh := _store(connection, board, points)) else {}
                 self._looked_at[board] = closed_s

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
 
 from fastenough.fleet import tables
 from fastenough.fleet.chunk import Chunk, Stored, unpacked
@@ -18,7 +18,7 @@ from fastenough.fleet.simulated import CPUS, SimulatedBoard
 from fastenough.fleet.stream import Message, StreamState
 from fastenough.history import OWNER, BoardCondition, BoardFilter, BoardOrder, GroupKind, board_page, board_totals
 from fastenough.history.rollups import DAY_S
-from fastenough.history.schema import HOUR
+from fastenough.history.schema import ALL_CPUS, HOUR, MONTH
 from fastenough.model import BadInput, FastenoughError
 from tests.support.fleet_shard import BEGIN_S, STREAM, ShardBench, board, fail_after_the_part, intervals
 
@@ -208,3 +208,30 @@ def test_boards_that_publish_are_on_the_pages(bench: ShardBench) -> None:
         (found,) = board_page(bench.history, OWNER, wanted, BoardOrder(), (0, 9), now_s)
         assert (found.board.name, found.state) == (one.machine, state)
         assert board_totals(bench.history, OWNER, wanted, now_s, 900).conditions == {state: 1}
+
+
+def test_more_boards_in_one_transaction_need_no_more_statements(bench: ShardBench) -> None:
+    """A statement for each chunk would leave takers behind where each one waits for a busy database."""
+    boards = [board(number) for number in range(12)]
+    bench.store(*(one.chunk(0, 1) for one in boards))
+    counts = []
+
+    def count(*_: object) -> None:
+        counts[-1] += 1
+
+    event.listen(bench.history.engine, "before_cursor_execute", count)
+    for those in (boards[:2], boards[2:]):
+        counts.append(0)
+        bench.store(*(one.chunk(1, 1) for one in those))
+    assert counts[0] == counts[1] > 0
+    with bench.history.reading() as connection:
+        assert connection.execute(select(func.sum(HOUR.c.count))).scalar() == 12 * 2 * CPUS * 200
+
+
+def test_two_runs_of_a_board_in_one_transaction_are_added(bench: ShardBench) -> None:
+    """Both begin within the same five minutes."""
+    later = replace(board(), begin_s=BEGIN_S + 60.0)
+    bench.store(board().chunk(0, 1), later.chunk(0, 1), board().chunk(1, 1))
+    with bench.history.reading() as connection:
+        assert connection.execute(select(func.sum(HOUR.c.count))).scalar() == 3 * CPUS * 200
+        assert connection.execute(select(func.sum(MONTH.c.count)).where(MONTH.c.cpu == ALL_CPUS)).scalar() == 1200
