@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -13,7 +14,7 @@ import nats
 from nats.aio.client import Client
 from nats.errors import Error
 from nats.js import JetStreamContext
-from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, DiscardPolicy, RetentionPolicy, StorageType
 from nats.js.errors import BadRequestError, NotFoundError
 
 from fastenough.fleet.chunk import SHARDS
@@ -25,6 +26,11 @@ _MOST_AGE_S = 14 * 86400.0
 _EXISTS_OTHERWISE = 10058
 _ANSWER_S = 5.0
 _CONNECT_S = 10.0
+_FEW = 8
+"""Messages that are requested one by one."""
+_AT_ONCE = 32
+"""Messages of one request beyond these; each has at most 1 MiB."""
+_CONSUMER_S = 60.0
 _MOST_BYTES = 8 << 20
 """Of messages that are read at once, so that a transaction fits into memory."""
 
@@ -110,22 +116,55 @@ class ChunkStream:
     async def read(self, shard: int, after: int, most: int) -> list[Message]:
         """The messages of a shard after a sequence number: at most ``most``, or fewer if they are long.
 
-        Each is requested by its sequence number.  A consumer on the server would lose messages in transit when a
-        request times out, and would have to be found again after a failure.
+        The first are requested by their sequence numbers, which leaves no state on the server.  If more follow, takers
+        are behind, and a consumer on the server delivers them: ten times as fast, but it takes time to create one.
         """
         messages: list[Message] = []
-        while not is_full(messages, most):
+        while len(messages) < min(most, _FEW):
             try:
-                found = await self._context.get_msg(STREAM, seq=after + 1, subject=f"fe.ring.{shard:x}.>", next=True)
+                found = await self._context.get_msg(STREAM, seq=after + 1, subject=_subject(shard), next=True)
             except NotFoundError:
-                break
+                return messages
             after = found.seq or 0
             messages.append(Message(after, (found.subject or "").rpartition(".")[2], found.data or b""))
+        if len(messages) < most:
+            await self._read_more(shard, messages, most)
         return messages
+
+    async def _read_more(self, shard: int, messages: list[Message], most: int) -> None:
+        """Append what follows the last message.  The consumer lives for this call only: position is the database's."""
+        config = ConsumerConfig(
+            filter_subject=_subject(shard),
+            deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=messages[-1].sequence + 1,
+            ack_policy=AckPolicy.NONE,
+            mem_storage=True,
+            inactive_threshold=_CONSUMER_S,
+        )
+        consumer = await self._context.add_consumer(STREAM, config)
+        reader = await self._context.pull_subscribe_bind(consumer=consumer.name, stream=STREAM)
+        try:
+            before = len(messages)
+            while not is_full(messages, most):
+                asked = min(_AT_ONCE, most - len(messages))
+                found = await reader.fetch(asked, timeout=_ANSWER_S)
+                for each in found:
+                    number = each.metadata.sequence
+                    if number.consumer != len(messages) - before + 1:
+                        return  # one in transit is lost; it is read again from here
+                    messages.append(Message(number.stream, each.subject.rpartition(".")[2], each.data))
+                if len(found) < asked:
+                    return
+        except TimeoutError:
+            return  # nothing more, or no answer: the next call asks again
+        finally:
+            with suppress(Error):
+                await reader.unsubscribe()
+                await self._context.delete_consumer(STREAM, consumer.name)
 
     async def forget(self, shard: int, up_to: int) -> None:
         """Remove the stored messages of a shard, up to a sequence number."""
-        await self._context.purge_stream(STREAM, seq=up_to + 1, subject=f"fe.ring.{shard:x}.>")
+        await self._context.purge_stream(STREAM, seq=up_to + 1, subject=_subject(shard))
 
     async def answer(self, machine: str, payload: bytes) -> None:
         """Send an answer to a board; it is lost if the board is not connected."""
@@ -133,6 +172,10 @@ class ChunkStream:
 
     async def close(self) -> None:
         await self._client.close()
+
+
+def _subject(shard: int) -> str:
+    return f"fe.ring.{shard:x}.>"
 
 
 def is_full(messages: Sequence[Message], most: int) -> bool:
