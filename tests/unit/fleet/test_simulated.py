@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import pytest
 
-from fastenough.fleet import simulated
 from fastenough.fleet.chunk import Stored
 from fastenough.fleet.simulated import MOST_PATIENCE_S, Publishing, SimulatedBoard
 
@@ -24,7 +23,7 @@ def times_s(publishing: Publishing, clock: list[float], until_s: float) -> list[
 
 def test_the_pause_between_repetitions_doubles_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [1000.0]
-    monkeypatch.setattr(simulated.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("fastenough.fleet.simulated.time.monotonic", lambda: clock[0])
     publishing = Publishing(SimulatedBoard(1, 300.0, 0.0, 0.0))
     pauses_s = [after - before for before, after in pairwise(times_s(publishing, clock, 5000.0))]
     assert [pause_s // 20 for pause_s in pauses_s[:5]] == [1, 2, 4, 8, 16]
@@ -34,7 +33,7 @@ def test_the_pause_between_repetitions_doubles_up_to_a_limit(monkeypatch: pytest
 
 def test_an_answer_makes_it_quick_again(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [1000.0]
-    monkeypatch.setattr(simulated.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("fastenough.fleet.simulated.time.monotonic", lambda: clock[0])
     board = SimulatedBoard(1, 300.0, 0.0, 0.0)
     publishing = Publishing(board)
     assert len(times_s(publishing, clock, 1400.0)) == 5
@@ -48,7 +47,7 @@ def test_an_answer_makes_it_quick_again(monkeypatch: pytest.MonkeyPatch) -> None
 def test_answers_to_repetitions_cause_no_further_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """Takers that are behind answer each repetition, and confirm nothing new for a long time."""
     clock = [1000.0]
-    monkeypatch.setattr(simulated.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("fastenough.fleet.simulated.time.monotonic", lambda: clock[0])
     board = SimulatedBoard(1, 300.0, 0.0, 0.0)
     publishing, published = Publishing(board), 0
     while clock[0] < 1600.0:

@@ -214,7 +214,7 @@ def test_more_boards_in_one_transaction_need_no_more_statements(bench: ShardBenc
     """A statement for each chunk would leave takers behind where each one waits for a busy database."""
     boards = [board(number) for number in range(12)]
     bench.store(*(one.chunk(0, 1) for one in boards))
-    counts = []
+    counts: list[int] = []
 
     def count(*_: object) -> None:
         counts[-1] += 1
