@@ -51,6 +51,8 @@ bench: setup-test
 	PYTHONPATH=. $(PYTHON) -m tests.bench.farm_faults
 	PYTHONPATH=. $(PYTHON) -m tests.bench.farm_cut
 	PYTHONPATH=. $(PYTHON) -m tests.bench.farm_kills
+	PYTHONPATH=. $(PYTHON) -m tests.bench.fleet_kills
+	PYTHONPATH=. $(PYTHON) -m tests.bench.fleet_size
 	PYTHONPATH=. $(PYTHON) -m tests.bench.web
 	$(PYTHON) -m tests.bench.kills
 	$(PYTHON) -m pytest -q -m matrix

@@ -16,7 +16,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from fastenough.farm.lab import free_ports
@@ -104,7 +104,7 @@ class FleetTrial:
             later = [*self._takers(), *self._boards()]
             self._parts = [*first, *later]
             keeping += [asyncio.ensure_future(part.supervise()) for part in later]
-            _say(f"{self.fleet.boards} boards publish to 127.0.0.1:{self._mqtt} (MQTT); database: {self._url}")
+            _say(f"{self.fleet.boards} boards publish to 127.0.0.1:{self._mqtt} (MQTT); database: {self.url}")
             await self._until_stored(history, keeping)
             return self._result(history)
         finally:
@@ -112,6 +112,11 @@ class FleetTrial:
                 task.cancel()
             for part in reversed(self._parts or first):
                 part.end()
+
+    @property
+    def usage(self) -> dict[str, Usage]:
+        """CPU time, memory and restarts of each process so far."""
+        return {part.name: replace(part.usage) for part in self._parts}
 
     def _server(self) -> SupervisedProcess:
         config = self.folder / "nats.conf"
@@ -127,7 +132,8 @@ class FleetTrial:
         return [SupervisedProcess("database", self._database_folder.command, self.folder / "postgresql.log")]
 
     @property
-    def _url(self) -> str:
+    def url(self) -> str:
+        """Of the database, for SQLAlchemy."""
         if self._database_folder is not None:
             return self._database_folder.url
         return f"sqlite:///{self.folder}/history.sqlite"
@@ -137,7 +143,7 @@ class FleetTrial:
         deadline = time.monotonic() + 60.0
         while True:
             try:
-                return tables.opened(self._url)
+                return tables.opened(self.url)
             except Unavailable:
                 if time.monotonic() > deadline:
                     raise
@@ -151,7 +157,7 @@ class FleetTrial:
                 "farm",
                 "take",
                 f"--nats=nats://127.0.0.1:{self._port}",
-                f"--database={self._url}",
+                f"--database={self.url}",
                 f"--archive={self.archive.location}",
                 f"--part={number}/{TAKERS}",
                 f"--gather={_GATHER_S:g}s",
@@ -206,7 +212,6 @@ class FleetTrial:
 
     def _result(self, history: History) -> FleetTrialResult:
         published, stored = self._published(self._end_s), _stored(history)
-        usage = {part.name: part.usage for part in self._parts}
         return FleetTrialResult(
             published,
             stored,
@@ -214,7 +219,7 @@ class FleetTrial:
             published - stored,
             self.archive.location if self._kept else "",
             round(time.time() - self._begin_s, 1),
-            usage,
+            self.usage,
         )
 
 
