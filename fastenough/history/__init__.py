@@ -68,6 +68,7 @@ from fastenough.history.summaries import (
     board_totals,
     boards_after,
     group_names,
+    groups_by_kind,
     refresh_summaries,
     totals_of,
 )
@@ -125,6 +126,7 @@ __all__ = [
     "distribution",
     "events",
     "group_names",
+    "groups_by_kind",
     "heat",
     "ingest_noting_faults",
     "ingest_run",

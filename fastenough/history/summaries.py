@@ -8,12 +8,13 @@ the exact status of the boards that it has found by their summaries.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, or_, select, union_all
 
 from fastenough.history.access import seen_by
 from fastenough.history.board_status import NOT_DUE, statuses_of
@@ -31,7 +32,6 @@ _NAME, _RANK = "group_name", "rank_now"
 
 _Rows = Select[*tuple[Any, ...]]
 """A query of several columns."""
-_Size = TypeVar("_Size", int, ColumnElement[int])
 
 
 class GroupKind(StrEnum):
@@ -218,8 +218,10 @@ def _chosen(question: _Rows, viewer: Viewer, board_filter: BoardFilter, now_s: i
 
 
 def _sorted(rows: _Rows, order: BoardOrder, now_s: int) -> _Rows:
-    key = _rank(now_s) if order.sort is BoardSort.STATE else _SORTS[order.sort]
-    return rows.order_by(key.is_(None), key.desc() if order.descending else key, BOARD.c.name)
+    by_state = order.sort is BoardSort.STATE
+    key = _rank(now_s) if by_state else _SORTS[order.sort]
+    unknown_last = () if by_state else (key.is_(None),)  # the state is never unknown
+    return rows.order_by(*unknown_last, key.desc() if order.descending else key, BOARD.c.name)
 
 
 def board_totals(history: History, viewer: Viewer, board_filter: BoardFilter, now_s: int, ahead_s: int) -> BoardTotals:
@@ -263,52 +265,66 @@ def _in_order(connection: Connection, question: Select[Any], now_s: int) -> list
 
 
 def group_names(history: History, viewer: Viewer, most: int) -> dict[GroupKind, tuple[str, ...]]:
-    """Names of all known groups, by kind; kinds with more than ``most`` groups are omitted."""
-    groups: dict[GroupKind, tuple[str, ...]] = {}
+    """Names of all known groups, by kind; kinds with more than ``most`` groups are omitted.
+
+    One query for all kinds, so that the boards are read once.
+    """
+    columns = [column.label(kind) for kind, column in _GROUPS.items()]
+    mine = _chosen(select(*columns), viewer, BoardFilter(), 0).cte("mine")
+    parts = [
+        select(literal(str(kind)).label("kind"), mine.c[kind].label(_NAME)).where(mine.c[kind] != "").distinct()
+        for kind in GroupKind
+    ]
+    names: dict[GroupKind, list[str]] = {kind: [] for kind in GroupKind}
     with history.reading() as connection:
-        for kind, column in _GROUPS.items():
-            question = _chosen(select(column).distinct(), viewer, BoardFilter(), 0).where(column != "")
-            names = sorted(connection.scalars(question.limit(most + 1)))
-            if 0 < len(names) <= most:
-                groups[kind] = tuple(names)
-    return groups
+        for kind, name in connection.execute(union_all(*(part.limit(most + 1).subquery().select() for part in parts))):
+            names[GroupKind(kind)].append(name)
+    return {kind: tuple(sorted(known)) for kind, known in names.items() if 0 < len(known) <= most}
 
 
 def board_groups(history: History, viewer: Viewer, kind: GroupKind, now_s: int) -> list[BoardGroup]:
     """All groups of a kind, by name."""
-    column, rank = _GROUPS[kind].label(_NAME), _rank(now_s).label(_RANK)
-    counted = _chosen(select(column, rank, func.count()), viewer, BoardFilter(), now_s).group_by(_NAME, _RANK)
+    return groups_by_kind(history, viewer, (kind,), now_s)[kind]
+
+
+def groups_by_kind(
+    history: History, viewer: Viewer, kinds: Sequence[GroupKind], now_s: int
+) -> dict[GroupKind, list[BoardGroup]]:
+    """All groups of some kinds, by name.  The boards are read once: the database would sort them for each kind."""
+    columns = [_GROUPS[kind].label(kind) for kind in kinds]
+    question: _Rows = select(_rank(now_s).label(_RANK), SUMMARY.c.max_30d_ns, *columns)
     with history.reading() as connection:
-        rows = connection.execute(counted).all()
-        quantiles = _quantiles(connection, viewer, kind, now_s)
-    conditions: dict[str, dict[BoardCondition, int]] = {}
-    for name, place, count in sorted(rows):
-        conditions.setdefault(name, {})[_CONDITIONS[place]] = count
+        rows = connection.execute(_chosen(question, viewer, BoardFilter(), now_s)).all()
+    if not rows:
+        return {kind: [] for kind in kinds}
+    ranks, maxima, *names = zip(*rows, strict=True)
+    return {kind: _groups(of_kind, ranks, maxima) for kind, of_kind in zip(kinds, names, strict=True)}
+
+
+def _groups(names: Sequence[str], ranks: Sequence[int], maxima_ns: Sequence[int | None]) -> list[BoardGroup]:
+    """The groups of boards, of each of which its name of the group, rank and maximum are given."""
+    values: dict[str, list[int]] = {}
+    for name, max_ns in zip(names, maxima_ns, strict=True):
+        held = values.setdefault(name, [])
+        if max_ns is not None:
+            held.append(max_ns)
+    counts: dict[str, dict[BoardCondition, int]] = {name: {} for name in sorted(values)}
+    for (name, place), count in sorted(Counter(zip(names, ranks, strict=True)).items()):
+        counts[name][_CONDITIONS[place]] = count
     return [
-        BoardGroup(name, sum(counts.values()), counts, quantiles.get(name, ())) for name, counts in conditions.items()
+        BoardGroup(name, sum(conditions.values()), conditions, _quantiles(sorted(values[name])))
+        for name, conditions in counts.items()
     ]
 
 
-def _quantiles(connection: Connection, viewer: Viewer, kind: GroupKind, now_s: int) -> dict[str, tuple[int, ...]]:
-    """The maxima at `QUANTILES` of each group; each is the value of one of its boards."""
-    column, value = _GROUPS[kind].label("name"), SUMMARY.c.max_30d_ns.label("value")
-    place = func.row_number().over(partition_by=_GROUPS[kind], order_by=SUMMARY.c.max_30d_ns).label("place")
-    size = func.count().over(partition_by=_GROUPS[kind]).label("size")
-    ranked = _chosen(select(column, value, place, size), viewer, BoardFilter(), now_s)
-    inner = ranked.where(SUMMARY.c.max_30d_ns.is_not(None)).subquery()
-    places = [_place(inner.c.size, percent) for percent in QUANTILES]
-    rows = connection.execute(select(inner).where(or_(*(inner.c.place == place for place in places)))).all()
-    values: dict[str, dict[int, int]] = {}
-    sizes: dict[str, int] = {}
-    for name, max_ns, at, count in rows:
-        values.setdefault(name, {})[at] = max_ns
-        sizes[name] = count
-    return {name: tuple(held[_place(sizes[name], percent)] for percent in QUANTILES) for name, held in values.items()}
+def _quantiles(ordered: Sequence[int]) -> tuple[int, ...]:
+    """The values at `QUANTILES`; each is the value of a board."""
+    return tuple(ordered[_place(len(ordered), percent) - 1] for percent in QUANTILES) if ordered else ()
 
 
-def _place(size: _Size, percent: int) -> _Size:
-    """Place of a quantile among ``size`` values in order, from 1 on; in the database or here."""
-    return (size * percent + 99) // 100 if percent else size - size + 1
+def _place(size: int, percent: int) -> int:
+    """Place of a quantile among ``size`` values in order, from 1 on."""
+    return (size * percent + 99) // 100 if percent else 1
 
 
 def totals_of(statuses: Sequence[BoardStatus]) -> dict[BoardCondition, int]:

@@ -14,9 +14,9 @@ from fastenough.history import (
     BoardCondition,
     BoardStatus,
     GroupKind,
-    board_groups,
     board_totals,
     boards_after,
+    groups_by_kind,
     last_changes,
     last_noted,
 )
@@ -156,12 +156,11 @@ def _gauges(boards: list[BoardStatus]) -> Iterator[str]:
 
 
 def _groups(site: Site) -> Iterator[str]:
+    by_kind = groups_by_kind(site.history, site.viewer, tuple(GroupKind), site.now_s)
     groups = [
         ({"kind": kind, "group": group.name}, group)
-        for kind in GroupKind
-        for group in sorted(
-            board_groups(site.history, site.viewer, kind, site.now_s), key=lambda group: (-group.boards, group.name)
-        )[:_MOST_GROUPS]
+        for kind, of_kind in by_kind.items()
+        for group in sorted(of_kind, key=lambda group: (-group.boards, group.name))[:_MOST_GROUPS]
     ]
     yield from family(_GROUP_BOARDS, "gauge", "Boards of a group by state.")
     for labels, group in groups:
