@@ -77,7 +77,7 @@ def _access_rules(path: Path | None, *, all_boards: bool, into: Path | None) -> 
     return rules
 
 
-def _serve(site: Site, follow: Follow | None, bound: socket.socket, **named: Any) -> None:
+def _serve(site: Site, follow: Follow, bound: socket.socket, **named: Any) -> None:
     """``named``: further arguments of `make_app`."""
     server, app = import_module("fastenough.web.server"), import_module("fastenough.web.app")
     server.raise_descriptors()
@@ -104,8 +104,9 @@ def _history(store: Store | None, database: str | None) -> History:
 
 
 @contextlib.contextmanager
-def _open_site(store: Store | None, database: str | None, *, rebuild: bool) -> Iterator[tuple[Site, Follow | None]]:
-    """A public site, and a function that updates its history from the store; the farm updates its own."""
+def _open_site(store: Store | None, database: str | None, *, rebuild: bool) -> Iterator[tuple[Site, Follow]]:
+    """A public site, and a function that updates its history from the store; the farm updates its own, of which only
+    the summaries are updated here."""
     history_room, site_room = import_module("fastenough.history"), import_module("fastenough.web.site")
     if rebuild and store is None:
         raise BadInput("--rebuild requires a store; give --store")
@@ -113,7 +114,9 @@ def _open_site(store: Store | None, database: str | None, *, rebuild: bool) -> I
     try:
         if rebuild:
             history_room.rebuild(history, store)
-        follow = None if database is not None else history_room.HistoryFollower(history, store)
+        follow = (
+            history_room.HistoryFollower(history, store) if database is None else history_room.SummaryRefresher(history)
+        )
         yield site_room.Site(history, history_room.PUBLIC, store), follow
     finally:
         history.close()
@@ -214,11 +217,12 @@ def command(
     more = _upload_routes(store, uploads)
     with _open_site(store, database, rebuild=rebuild) as (opened, follow):
         site = replace(opened, note=note, served=into is None)
+        own_history = follow if database is None else None  # a farm's database may be down at first
         own = into is None and database is None and import_module("fastenough.web.addresses").is_loopback(host)
         if into is not None:
-            _publish(_caught_up(site, follow, all_boards=all_boards, own=own), into, as_json)
+            _publish(_caught_up(site, own_history, all_boards=all_boards, own=own), into, as_json)
             return
         with _bound(host, port) as bound:
-            site = _caught_up(site, follow, all_boards=all_boards, own=own)
+            site = _caught_up(site, own_history, all_boards=all_boards, own=own)
             _print_url(f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}/", as_json)
             _serve(site, follow, bound, more=more, names={host.lower(), *map(str.lower, names)}, rules=rules)

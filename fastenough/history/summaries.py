@@ -8,8 +8,9 @@ the exact status of the boards that it has found by their summaries.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -24,6 +25,7 @@ from fastenough.history.schema import BOARD, HOUR_S, SUMMARY
 
 MOST_AT_ONCE = 500
 """Most summaries that are computed in one transaction."""
+IDLE_S = 30.0
 _CONDITIONS = tuple(BoardCondition)
 _SILENT = BoardCondition.SILENT.rank
 _MOST_WORD = 200
@@ -138,6 +140,24 @@ def refresh_summaries(history: History, now_s: int, most: int = MOST_AT_ONCE) ->
         with history.writing() as connection:
             put_summaries(connection, numbers, now_s)
     return len(numbers)
+
+
+class SummaryRefresher:
+    """Computes outdated summaries again when it is called.
+
+    After a call that failed or that found few of them, calls do nothing for `IDLE_S`: finding them reads all boards.
+    """
+
+    def __init__(self, history: History, clock: Callable[[], float] = time.monotonic, most: int = MOST_AT_ONCE) -> None:
+        self._history, self._clock, self._most = history, clock, most
+        self._next_s = clock()
+
+    def __call__(self) -> None:
+        if self._clock() < self._next_s:
+            return
+        self._next_s = self._clock() + IDLE_S
+        if refresh_summaries(self._history, int(self._history.wall_s()), self._most) == self._most:
+            self._next_s = self._clock()
 
 
 def _outdated(now_s: int) -> Select[Any]:

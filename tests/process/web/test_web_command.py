@@ -21,6 +21,7 @@ from fastenough.store import Store
 from tests.support.cli_calls import command_line, environment
 from tests.support.demo_site import demonstrate
 from tests.support.farm_data import FarmData
+from tests.support.many_boards import make_boards
 from tests.support.postgresql import running_server
 from tests.support.websites import command_serving
 
@@ -158,3 +159,27 @@ def test_what_cannot_be_is_said_in_one_line(own: FarmData, tmp_path: Path, optio
     done = command_line("web", "--store", str(own.store.path), *options, cwd=tmp_path)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1 and "Traceback" not in done.stderr
+
+
+def test_a_site_with_only_a_database_keeps_its_summaries_up_to_date(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/farm.sqlite"
+    history = History.at(url)
+    make_boards(history, 4, refresh=False)
+    history.close()
+    with command_serving(
+        sys.executable, "-m", "fastenough", cwd=tmp_path, options=["--database", url], environment=environment()
+    ) as (_, served):
+        until_s = time.monotonic() + 120
+        while len(json.loads(read(f"{served}api/v1/boards?q=gateway"))["boards"]) < 4:  # a summary has the words
+            assert time.monotonic() < until_s
+            time.sleep(0.5)
+
+
+def test_access_contradicts_options_that_show_all_or_have_no_users(tmp_path: Path) -> None:
+    access = tmp_path / "access.toml"
+    access.write_text('trusted = ["127.0.0.1"]\n[[group]]\nname = "lab"\nrole = "administrator"\n')
+    for options in (["--all-boards"], ["--out-dir", "site"], ["--listen", "nowhere"]):
+        refused = command_line("web", "--access", str(access), *options, cwd=tmp_path)
+        assert refused.returncode == 2 and len(refused.stderr.splitlines()) <= 2, options
+    access.write_text("trusted = 1\n")
+    assert command_line("web", "--access", str(access), cwd=tmp_path).returncode == 2

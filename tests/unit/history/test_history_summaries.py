@@ -19,6 +19,7 @@ from fastenough.history import (
     BoardStatus,
     GroupKind,
     History,
+    SummaryRefresher,
     board_groups,
     board_page,
     board_statuses,
@@ -156,3 +157,20 @@ def test_outdated_summaries_are_computed_in_parts(history: History) -> None:
     with history.reading() as connection:
         assert connection.execute(select(func.count()).select_from(SUMMARY)).scalar() == COUNT
     assert names(page(history, BoardFilter()))[0] == name_of(7)
+
+
+def test_a_refresher_reads_the_boards_again_after_a_while_or_while_there_are_more(tmp_path: Path) -> None:
+    many = History.at(f"sqlite:///{tmp_path}/many.sqlite")
+    make_boards(many, 11, refresh=False)
+    now_s, calls = [0.0], []
+    many.wall_s = lambda: calls.append(None) or END_S + now_s[0]  # type: ignore[func-returns-value]
+    refresh = SummaryRefresher(many, lambda: now_s[0], most=5)
+    for _ in range(5):
+        refresh()
+    assert len(calls) == 3, "11 boards, at most 5 at a time"
+    assert board_totals(many, PUBLIC, BoardFilter(), END_S, 900).boards == 11
+    now_s[0] = 3700.0
+    assert refresh_summaries(many, END_S + 3700, 1) == 1, "an hour has passed"
+    refresh()
+    assert len(calls) == 4
+    many.close()
