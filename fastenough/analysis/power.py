@@ -34,10 +34,14 @@ from fastenough.recording import Histogram
 POWERS = (0.8, 0.95)
 """Probabilities of the verdict for which durations are given."""
 _SEED = 20260101
-_REPETITIONS, _LEAST_REPETITIONS = 300, 60
+_REPETITIONS, _LEAST_REPETITIONS = 1000, 60
 """Simulated measurements of one length, and the least ones after which it may be given up."""
 _CLEARLY = 3.0
 """Standard errors below a power at which a length is given up."""
+_RESERVED = 0.15
+"""Share of the chance of no verdict that a length must leave unused: the checks at higher limits, which depend on the
+tail and are not simulated, refuse some measurements, and the first one of many lengths that has a power may have it by
+chance."""
 _STEP, _LONG_STEP = 1.12, 1.3
 """Factors from one length to the next, near the powers and far below them."""
 _FAR = 0.3
@@ -45,15 +49,20 @@ _MOST_ALLOWED, _MOST_EXPECTED = 3000, 100
 """Longest length: with so many allowed disturbances, and with so many expected ones."""
 _MOST_NS = 2**62
 """Longest duration that can be requested."""
+_MOST_UNITED = 0.5
+"""Rate from which on disturbances are not counted as overlapping."""
 _MOST_PLACED = 5000
 """Disturbances whose places in time are drawn; more of them are surely enough for a rate, and only counted."""
 _INTERVAL_NS = 10**9
 _MOST_CELLS = 2048
 """Intervals are gathered to as many, in which the disturbances of a long measurement are counted."""
+_CELLS_APART, _MOST_RESOLVED = 4, 2**16
+"""Cells within the time between disturbances of one cause, and the most of them in a planned measurement."""
 _HOUR_NS = 3600 * 10**9
 _VALUES = Merged("planned", (), 1.0, _INTERVAL_NS, True, False, Histogram(10), 0, 0, 0, (), "", "")
 """Placeholder for the values in evidence, which are not used for a rate."""
 
+FloatArray = NDArray[np.float64]
 Numbers = list[int | None]
 """Numbers of activations, in the order of :data:`POWERS`; None if no reasonable number has the power."""
 _NO_NUMBERS: Numbers = [None for _ in POWERS]
@@ -63,12 +72,35 @@ Judge = Callable[[Disturbances, Requirement, Merged], float]
 
 @dataclass(frozen=True)
 class ExpectedMisses:
-    """``rate``: misses per activation; ``burst``: activations that one disturbance delays; ``longest``: the same of the
-    longest one."""
+    """``rate``: misses per activation; ``burst``: activations that a disturbance delays in the mean; ``longest``: the
+    same of the longest one; ``variation``: coefficient of variation of these lengths.  ``together``: disturbances of
+    one cause, each within ``apart_ns`` of the one before."""
 
     rate: float
     burst: int = 1
     longest: float = 1.0
+    variation: float = 0.0
+    together: int = 1
+    apart_ns: float = 0.0
+
+    @property
+    def per_cause(self) -> int:
+        """Misses of one cause, in the mean."""
+        return self.burst * self.together
+
+    @property
+    def greatest(self) -> float:
+        """Misses of the longest disturbance."""
+        return max(self.longest, float(self.burst))
+
+    def lead(self, period_ns: float) -> float:
+        """Activations before a measurement in which a cause may begin whose last misses are within it."""
+        return self.burst * (1.0 + 3.0 * self.variation) + (self.together - 1) * self.apart_ns / period_ns
+
+    def causes_in(self, n: float, period_ns: float) -> float:
+        """Mean number of causes in ``n`` activations and the lead, so that the union of their misses has the rate."""
+        rate = -math.log1p(-self.rate) if self.rate < _MOST_UNITED else self.rate
+        return (n + self.lead(period_ns)) * rate / self.per_cause
 
 
 @dataclass(frozen=True)
@@ -120,24 +152,24 @@ class PlanQuestion:
         confidence = self.required.confidence
         least_ns = max(MINIMUM_DURATION_NS, sequential.unseen_upper(confidence) * self.required.return_time_ns)
         n = max(math.ceil(least_ns / self.period_ns), bounds.samples_for_unseen_rate(UNSEEN_WITH_PERIOD, confidence))
-        none_seen = math.exp(-n * self.misses.rate / self.misses.burst)
+        none_seen = math.exp(-n * self.misses.rate / self.misses.per_cause)
         return [n if none_seen >= power else None for power in POWERS]
 
     def _never_fails(self) -> Numbers:
-        return [math.ceil(-math.log1p(-power) * self.misses.burst / self.misses.rate) for power in POWERS]
+        return [math.ceil(-math.log1p(-power) * self.misses.per_cause / self.misses.rate) for power in POWERS]
 
     def _passes_after(self) -> Numbers:
         declared, misses = self.required.longest_burst, self.misses
         if declared is not None:
             least = declared * sequential.events_upper(0, self.required.confidence) / self.required.miss_rate
         elif misses.rate:
-            least = clusters.LEAST_DISTURBANCES / 2 * misses.burst / misses.rate
+            least = clusters.LEAST_DISTURBANCES / 2 * misses.per_cause / misses.rate
         else:
             return _NO_NUMBERS
         return self._least_numbers(max(least, MINIMUM_DURATION_NS / self.period_ns), _passes)
 
     def _fails_after(self) -> Numbers:
-        return self._least_numbers(self.misses.burst / self.misses.rate, _fails)
+        return self._least_numbers(self.misses.per_cause / self.misses.rate, _fails)
 
     def _least_numbers(self, least: float, judge: Judge) -> Numbers:
         """Least numbers of activations, of those tried from ``least`` on, with which the verdict has each power."""
@@ -146,7 +178,7 @@ class PlanQuestion:
         n = least
         while n <= most and n * self.period_ns <= _MOST_NS and len(numbers) < len(POWERS):
             share = self._share(math.ceil(n), judge, POWERS[len(numbers)])
-            goals = (power + _error(power, _REPETITIONS) / 2 for power in POWERS[len(numbers) :])
+            goals = (power + _RESERVED * (1.0 - power) for power in POWERS[len(numbers) :])
             numbers += [math.ceil(n) for goal in goals if share >= goal]
             n *= _LONG_STEP if share < _FAR else _STEP
         return numbers + [None] * (len(POWERS) - len(numbers))
@@ -154,8 +186,12 @@ class PlanQuestion:
     @property
     def _most(self) -> float:
         """Activations beyond which the expected rate counts as too close to the allowed one."""
-        largest = max(self.misses.longest, self.required.longest_burst or 0)
-        expected = _MOST_EXPECTED * self.misses.burst / self.misses.rate if self.misses.rate else 0.0
+        misses = self.misses
+        if misses.together > 1:
+            resolved = _MOST_RESOLVED * misses.apart_ns / _CELLS_APART / self.period_ns
+            return min(resolved, 0.9 * _MOST_PLACED * misses.burst / misses.rate)
+        largest = max(misses.longest, self.required.longest_burst or 0)
+        expected = _MOST_EXPECTED * misses.per_cause / misses.rate if misses.rate else 0.0
         return max(_MOST_ALLOWED * largest / self.required.miss_rate, expected)
 
     def _share(self, n: int, judge: Judge, power: float) -> float:
@@ -175,23 +211,63 @@ def _error(share: float, repetitions: int) -> float:
 
 
 def simulated(random: np.random.Generator, n: int, misses: ExpectedMisses, period_ns: int) -> Iterator[Disturbances]:
-    """Disturbances of measurements of ``n`` activations, without end: independent ones, each of the same burst."""
-    schedule = _Schedule(n, n * period_ns)
+    """Disturbances of measurements of ``n`` activations, without end: their causes are independent of each other."""
+    schedule = _Schedule(n, period_ns, misses.apart_ns)
+    causes = misses.causes_in(n, period_ns)
     while True:
-        events = int(random.poisson(n * misses.rate / misses.burst))
-        if events <= _MOST_PLACED:
-            yield schedule.placed(np.sort(random.random(events)), misses)
+        number = int(random.poisson(causes))
+        if number * misses.together <= _MOST_PLACED:
+            yield schedule.placed(*_runs(random, number, n, misses, period_ns))
         else:
             cells = schedule.cells
-            yield schedule.counted(random.multinomial(events, np.full(cells, 1.0 / cells)), (1, events), misses)
+            yield schedule.counted(random.multinomial(number, np.full(cells, 1.0 / cells)), misses)
+
+
+def _runs(
+    random: np.random.Generator, causes: int, n: int, misses: ExpectedMisses, period_ns: int
+) -> tuple[FloatArray, FloatArray]:
+    """First activations of the runs of misses of so many causes, and the ones after their last; in the order of time.
+
+    Disturbances that overlap or adjoin are one run.  One that began before the measurement may reach into it.
+    """
+    lead = misses.lead(period_ns)
+    at = np.floor(random.uniform(-lead, n, causes))
+    if misses.together > 1:
+        later = random.uniform(0.0, misses.apart_ns / period_ns, (causes, misses.together - 1)).cumsum(axis=1)
+        at = np.floor(at[:, None] + np.c_[np.zeros(causes), later]).ravel()
+    ends = at + _lengths(random, at.size, misses)
+    order = np.argsort(at)
+    at, ends = np.maximum(at[order], 0.0), np.maximum.accumulate(np.minimum(ends[order], n))
+    within = (ends > 0) & (at < n)
+    at, ends = at[within], ends[within]
+    first = np.flatnonzero(np.r_[True, at[1:] > ends[:-1]][: at.size])
+    return at[first], ends[np.r_[first[1:], at.size][: first.size] - 1]
+
+
+def _lengths(random: np.random.Generator, number: int, misses: ExpectedMisses) -> FloatArray:
+    """Activations that each disturbance delays: 1 and a gamma-distributed number, rounded up or down at random."""
+    spread = misses.burst * misses.variation
+    if misses.burst == 1 or not spread:
+        return np.full(number, float(misses.burst))
+    more = misses.burst - 1.0
+    lengths = 1.0 + random.gamma((more / spread) ** 2, spread**2 / more, number)
+    return np.floor(lengths + random.random(number))
 
 
 @dataclass(frozen=True)
 class _Schedule:
-    """A measurement of ``n`` activations in ``time_ns``; its disturbances are counted in ``cells``."""
+    """A measurement of ``n`` activations; its misses are counted in ``cells``.
+
+    These are fine enough for disturbances of one cause that are ``apart_ns`` apart.
+    """
 
     n: int
-    time_ns: int
+    period_ns: int
+    apart_ns: float = 0.0
+
+    @property
+    def time_ns(self) -> int:
+        return self.n * self.period_ns
 
     @property
     def _intervals(self) -> int:
@@ -199,26 +275,38 @@ class _Schedule:
 
     @property
     def cells(self) -> int:
-        return min(self._intervals, _MOST_CELLS)
+        resolved = _CELLS_APART * self.time_ns / self.apart_ns if self.apart_ns else 0.0
+        return min(self._intervals, max(_MOST_CELLS, math.ceil(resolved)))
 
-    def placed(self, at: NDArray[np.float64], misses: ExpectedMisses) -> Disturbances:
-        """Disturbances at these times (0 to 1, ascending): those in neighbouring intervals may be one."""
-        apart = (np.diff((at * self._intervals).astype(np.int64)) - 1) * (self.n / self._intervals) >= GAP_PERIODS
-        begins = np.flatnonzero(np.r_[at.size > 0, apart])
-        largest = int(np.diff(np.r_[begins, at.size]).max(initial=0))
-        counts = np.bincount((at * self.cells).astype(np.int64), minlength=self.cells if at.size else 0)
-        return self.counted(counts, (begins.size, largest), misses)
+    def placed(self, begins: FloatArray, ends: FloatArray) -> Disturbances:
+        """Of runs of misses at these activations: those in neighbouring intervals may be one disturbance."""
+        if not begins.size:
+            return self._of(np.empty(0, dtype=np.int64), RunLengths(0, 0.0, 0.0), (0, 0))
+        lengths, width = ends - begins, self.n / self._intervals
+        between = np.floor(begins[1:] / width) - np.floor((ends[:-1] - 1.0) / width) - 1.0
+        groups = np.add.reduceat(lengths, np.flatnonzero(np.r_[True, between * width >= GAP_PERIODS]))
+        edges = np.floor(np.linspace(0.0, self.n, self.cells + 1))
+        up_to = np.cumsum(lengths)
+        misses = np.interp(edges, np.c_[begins, ends].ravel(), np.c_[up_to - lengths, up_to].ravel())
+        counts = np.diff(np.rint(misses)).astype(np.int64)
+        runs = RunLengths(begins.size, float(lengths @ lengths), float(lengths.max()))
+        return self._of(counts, runs, (groups.size, int(groups.max())))
 
-    def counted(self, events: NDArray[np.int64], groups: tuple[int, int], misses: ExpectedMisses) -> Disturbances:
+    def counted(self, causes: NDArray[np.int64], misses: ExpectedMisses) -> Disturbances:
+        """Of so many causes in each cell, which are surely enough for a rate."""
+        counts = causes * misses.together * misses.burst
+        number, exceeded = int(causes.sum()) * misses.together, int(counts.sum())
+        runs = RunLengths(number, exceeded * misses.burst * (1.0 + misses.variation**2), misses.greatest)
+        return self._of(counts, runs, (1, exceeded))
+
+    def _of(self, counts: NDArray[np.int64], runs: RunLengths, groups: tuple[int, int]) -> Disturbances:
         """As at a limit that was given before the run.
 
-        ``events``: of each cell.  ``groups``: number of groups that surely are apart, and events of the greatest one.
+        ``counts``: misses of each cell.  ``groups``: number of groups that surely are apart, and misses of the greatest
+        one.
         """
-        total = int(events.sum())
-        counts, exceeded = misses.burst * events, misses.burst * total
-        longest_run = max(misses.longest, float(misses.burst)) if total else 0.0
-        runs = RunLengths(total, float(exceeded * misses.burst), longest_run)
-        scale = scale_of(counts, total)
+        exceeded = int(counts.sum())
+        scale = scale_of(counts, runs.most)
         size = size_of_clusters(exceeded, runs, scale, counts, counts)
         return Disturbances(
             n=self.n,
@@ -226,17 +314,17 @@ class _Schedule:
             surely=exceeded,
             possibly=exceeded,
             least=groups[0],
-            most=total,
-            longest=misses.burst * groups[1],
+            most=runs.most,
+            longest=groups[1],
             scale=scale,
             size=size.mean,
-            longest_run=longest_run,
+            longest_run=runs.longest,
             source=OrderSource.LIMIT,
             counts=counts,
             sure=counts,
             run_of=np.zeros(counts.size, dtype=np.int64),
             size_error=size.error,
-            dominance=dominance(runs, counts) if total else 0.0,
+            dominance=dominance(runs, counts) if exceeded else 0.0,
         )
 
 

@@ -84,7 +84,6 @@ def plan_from_run(required: Requirement, recording: Recording, boards: int = 1) 
     """
     judgment, worst = _worst_cpu(recording, required)
     period_ns = _period_ns(recording, worst)
-    burst, rate = _mean_burst(worst), worst.exceeded / worst.n
     basis = SeenMisses(
         recording.run_id,
         judgment.probe,
@@ -94,10 +93,10 @@ def plan_from_run(required: Requirement, recording: Recording, boards: int = 1) 
         worst.disturbances[1],
         tuple(_cautions(worst, required)),
     )
-    longest = max(worst.longest_run, float(burst))
-    expected = [
-        ExpectedMisses(rate, size, longest if size == burst else 1.0) for size in _bursts(burst if rate else None)
-    ]
+    independent = ExpectedMisses(worst.exceeded / worst.n)
+    expected = [independent]
+    if independent.rate and (seen := _seen(worst)) != independent:
+        expected.append(seen)
     return _plan(required, period_ns, boards, basis, expected)
 
 
@@ -121,12 +120,21 @@ def _period_ns(recording: Recording, worst: StatedMaximum) -> int:
     return period_ns
 
 
-def _mean_burst(worst: StatedMaximum) -> int:
-    """Misses per disturbance, of dependent ones all together; too few to tell, as long as the longest may be."""
-    if not worst.exceeded:
-        return 1
-    events = worst.clusters if worst.scale_ns else worst.independent
-    return max(1, math.ceil(worst.exceeded / events - 1e-9) if events >= 1 else worst.longest)
+def _seen(worst: StatedMaximum) -> ExpectedMisses:
+    """Misses in disturbances as those of this CPU: their mean length, its variation, and how many have one cause.
+
+    Where they are too few to tell, each is as long as the longest may be.
+    """
+    rate, number = worst.exceeded / worst.n, worst.disturbances[1]
+    if worst.scale_ns:
+        burst = max(1, math.ceil(worst.exceeded / number - 1e-9))
+        together = max(1, round(number / max(1, worst.clusters)))
+        return ExpectedMisses(rate, burst, max(worst.longest_run, float(burst)), 0.0, together, worst.scale_ns)
+    if worst.independent < 1:
+        return ExpectedMisses(rate, max(1, worst.longest), max(worst.longest_run, float(worst.longest)))
+    burst = max(1, math.ceil(worst.exceeded / number - 1e-9))
+    variation = math.sqrt(max(0.0, number / worst.independent - 1.0))
+    return ExpectedMisses(rate, burst, max(worst.longest_run, float(burst)), variation if burst > 1 else 0.0)
 
 
 def _cautions(worst: StatedMaximum, required: Requirement) -> Iterator[str]:
@@ -138,7 +146,7 @@ def _cautions(worst: StatedMaximum, required: Requirement) -> Iterator[str]:
     if worst.scale_ns:
         yield (
             f"disturbances up to {words.duration(words.round_up(worst.scale_ns))} apart depend on each other and are "
-            "planned as one"
+            "planned together"
         )
     if not worst.steady:
         yield "the rate of misses changed during this run, so no single rate applies"

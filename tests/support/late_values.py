@@ -71,6 +71,19 @@ def clusters(
     return bursts(random, repetitions, intervals, width, rate, length=length, stride=3 * width)
 
 
+def geometric(
+    random: np.random.Generator, repetitions: int, intervals: int, width: int, rate: float, *, mean: int
+) -> Late:
+    """Bursts whose lengths are geometrically distributed."""
+
+    def late(extra: int) -> Late:
+        shape = (repetitions, (intervals + extra) * width)
+        begins = _begins(random, shape[0] * shape[1], -np.log1p(-rate) / mean)
+        return _spread(begins, random.geometric(1 / mean, begins.size), 1, shape)
+
+    return _lead(late, 50 * mean, width)
+
+
 def heavy_tail(random: np.random.Generator, repetitions: int, intervals: int, width: int, rate: float) -> Late:
     """Bursts of lengths with a heavy tail: Pareto with exponent 2.5, 1 to 500."""
     lengths = np.arange(1, 501)

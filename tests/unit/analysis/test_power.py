@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import islice, pairwise
 
@@ -14,11 +16,11 @@ from scipy import stats
 from fastenough.analysis import power, sequential
 from fastenough.analysis.blocks import LEVEL
 from fastenough.analysis.cpu_evidence import CpuEvidence
-from fastenough.analysis.disturbances import OrderSource
+from fastenough.analysis.disturbances import Disturbances, OrderSource
 from fastenough.analysis.power import POWERS, ExpectedMisses, PlannedVerdict, PlanQuestion
 from fastenough.model import Requirement, Verdict
-from tests.support.confidence import WIDTH, counted, disturbances_of, shares
-from tests.support.late_values import bursts, independent
+from tests.support.confidence import WIDTH, counted, disturbances_of, made, shares
+from tests.support.late_values import Machine, bursts, clusters, geometric, independent
 
 pytestmark = pytest.mark.check
 PERIOD_NS = 10**6
@@ -81,19 +83,62 @@ def test_a_planned_measurement_has_its_verdict_as_often_as_stated(
     assert share((planned.durations[0].n or 0) // 2) < POWERS[0] - 0.15
 
 
-def test_simulated_disturbances_are_counted_as_in_a_recording() -> None:
+@pytest.mark.parametrize("longest", [1, 40, 2500])
+def test_simulated_disturbances_are_counted_as_in_a_recording(longest: int) -> None:
     random, n = np.random.default_rng(8), 60 * WIDTH
     for _ in range(50):
-        at = np.sort(random.choice(n, size=int(random.integers(1, 25)), replace=False))
         late = np.zeros((1, n), dtype=np.bool_)
-        late[0, at] = True
-        if np.any(np.diff(at) == 1):
-            continue
+        for begin in random.choice(n, size=int(random.integers(1, 25)), replace=False):
+            late[0, begin : begin + int(random.integers(1, longest + 1))] = True
+        edges = np.flatnonzero(np.diff(np.r_[False, late[0], False])).astype(np.float64)
         expected = disturbances_of(counted(late), 0, OrderSource.LIMIT)
-        found = power._Schedule(n, n * PERIOD_NS).placed((at + 0.5) / n, ExpectedMisses(1e-4))
+        found = power._Schedule(n, PERIOD_NS).placed(edges[::2], edges[1::2])
         for name in ("n", "time_ns", "surely", "possibly", "least", "most", "longest", "size", "longest_run"):
             assert getattr(found, name) == getattr(expected, name), name
         assert found.counts.tolist() == expected.counts.tolist()
+        assert (found.size_error, found.dominance) == (expected.size_error, expected.dominance)
+
+
+@pytest.mark.parametrize(
+    ("machine", "misses"),
+    [
+        (partial(bursts, length=20), ExpectedMisses(5e-3, 20, 20.0)),
+        (partial(geometric, mean=5), ExpectedMisses(2e-3, 5, 20.0, 0.894)),
+        (partial(clusters, length=3), ExpectedMisses(3e-4, 1, 1.0, 0.0, 3, 6e9)),
+    ],
+)
+def test_simulated_disturbances_are_as_long_and_as_close_as_those_of_the_machine(
+    machine: Machine, misses: ExpectedMisses
+) -> None:
+    """Bursts that overlap are one: a fifth of the measurements has one longer than any burst."""
+    repetitions, n = 400, 100 * WIDTH
+    counts = made(machine, np.random.default_rng(4), repetitions, 100, misses.rate)
+    real = [disturbances_of(counts, which, OrderSource.LIMIT) for which in range(repetitions)]
+    drawn = list(islice(power.simulated(np.random.default_rng(5), n, misses, PERIOD_NS), repetitions))
+    figures: tuple[tuple[Callable[[Disturbances], float], float], ...] = (
+        (lambda one: one.possibly, 0.1),
+        (lambda one: one.most, 0.1),
+        (lambda one: one.size, 0.15),
+        (lambda one: one.longest_run, 0.1),
+    )
+    for figure, most_apart in figures:
+        expected, found = (float(np.mean([figure(one) for one in some])) for some in (real, drawn))
+        assert found == pytest.approx(expected, rel=most_apart)
+    longer = [np.mean([one.longest_run > 20 for one in some]) for some in (real, drawn)]
+    dependent = [np.mean([one.scale > 0 for one in some]) for some in (real, drawn)]
+    assert longer[1] == pytest.approx(longer[0], abs=0.11)
+    assert dependent[1] == pytest.approx(dependent[0], abs=0.11)
+
+
+def test_a_plan_for_lengths_that_vary_has_its_verdict_as_often_as_stated() -> None:
+    """With all bursts as long as the mean burst of a miss, a length is planned at which a third passes."""
+    misses, required = ExpectedMisses(0.3 * 2.5e-3, 5, 20.0, 0.894), Requirement(1, 2.5e-3)
+    n = PlanQuestion(required, misses, PERIOD_NS).answer().durations[0].n or 0
+    passed, _ = shares(partial(geometric, mean=5), np.random.default_rng(6), 150, n, misses.rate, required=required)
+    assert passed >= float(stats.binom.ppf(0.001, 150, POWERS[0])) / 150
+    alike = replace(misses, burst=9, variation=0.0)
+    shorter = PlanQuestion(required, alike, PERIOD_NS).answer().durations[0].n or 0
+    assert shorter < n
 
 
 @pytest.mark.parametrize(("rate", "longest_burst"), [(5e-4, None), (1e-4, 3), (3e-3, None)])

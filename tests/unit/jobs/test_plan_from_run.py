@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Misses that a plan expects, from those of a run: how long disturbances are, and which of them have one cause."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fastenough.analysis.power import ExpectedMisses
+from fastenough.jobs.plan_test import plan_from_run
+from fastenough.model import Requirement
+from tests.support.recordings import Plan, recording
+
+pytestmark = pytest.mark.check
+
+LIMIT_NS, LATE_NS = 50_000, 80_000
+SECONDS, EACH = 600, 1000
+
+
+def expected_of(folder: Path, late: NDArray[np.int64]) -> list[ExpectedMisses]:
+    values = np.full(SECONDS * EACH, 1_000, dtype=np.int64)
+    values[late] = LATE_NS
+    rows = list(values.reshape(SECONDS, EACH))
+    run = recording(folder, Plan([rows], views=("wakeup_corrected",), rise_k=3, limit_ns=LIMIT_NS))
+    return [one.misses for one in plan_from_run(Requirement(LIMIT_NS, 0.4), run).verdicts]
+
+
+def test_lengths_that_vary_are_planned_as_such(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    begins = np.sort(random.choice(SECONDS * EACH // 100, 80, replace=False)) * 100
+    lengths = np.resize([1, 9], 80)
+    late = np.concatenate([begin + np.arange(length) for begin, length in zip(begins, lengths, strict=True)])
+    single, seen = expected_of(tmp_path, late)
+    assert (single.burst, single.variation, single.together) == (1, 0.0, 1)
+    assert (seen.burst, seen.longest, seen.together) == (5, 9.0, 1)
+    assert seen.variation == pytest.approx(0.8), "lengths of 1 and 9: the standard deviation is 4"
+    assert seen.rate == single.rate == late.size / (SECONDS * EACH)
