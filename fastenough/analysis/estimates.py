@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fastenough.analysis import words
-from fastenough.analysis.extreme_tests import GEV, GPD, OVER_TIME, Family, Model, checked_model
+from fastenough.analysis.extreme_tests import GEV, GPD, OVER_TIME, Family, Model, checked_model, periodicity
 from fastenough.analysis.extremes import Likelihood, NoFit, ReturnLevel
 from fastenough.analysis.longer_runs import LongerRun
 from fastenough.analysis.machine import is_emulated, steal_text
@@ -92,7 +92,7 @@ def by_blocks(maxima: Maxima, longer: LongerRun | None = None) -> Estimate:
     estimate = Estimate(f"GEV, maxima of {words.duration(blocks.stretch_ns)}", blocks.values_ns.size, blocks.stretch_ns)
     if blocks.values_ns.size < LEAST_MAXIMA:
         return replace(estimate, refused=_too_few(maxima, 1))
-    estimate = _with_tests(estimate, blocks, blocks.values_ns, GEV)
+    estimate = _with_tests(estimate, blocks, blocks.values_ns, GEV, maxima)
     return estimate if estimate.refused else _with_levels(estimate, Likelihood(blocks), maxima.duration_ns, longer)
 
 
@@ -108,7 +108,7 @@ def by_threshold(maxima: Maxima, longer: LongerRun | None = None) -> Estimate:
     estimate = Estimate(f"GPD, above {words.latency(threshold_ns)}", excesses.size, maxima.stretch_ns, threshold_ns)
     if excesses.size < LEAST_MAXIMA:
         return replace(estimate, refused="too many maxima are equal: the clock is too coarse for an estimate")
-    estimate = _with_tests(estimate, tail, excesses, GPD)
+    estimate = _with_tests(estimate, tail, excesses, GPD, maxima)
     return (
         estimate
         if estimate.refused
@@ -124,9 +124,12 @@ def _too_few(maxima: Maxima, times: int) -> str:
     )
 
 
-def _with_tests(estimate: Estimate, maxima: Maxima, values: FloatArray, family: Family) -> Estimate:
-    """The estimate after its tests, the cheapest first; only an estimate that passes all of them gets levels."""
-    refused = next((reason for test in OVER_TIME if (reason := test(maxima))), None)
+def _with_tests(estimate: Estimate, maxima: Maxima, values: FloatArray, family: Family, single: Maxima) -> Estimate:
+    """The estimate after its tests, the cheapest first; only an estimate that passes all of them gets levels.
+
+    ``single``: the maxima of single stretches, of which ``maxima`` may be blocks.
+    """
+    refused = next((reason for test in OVER_TIME if (reason := test(maxima))), None) or periodicity(single)
     if refused is not None:
         return replace(estimate, refused=refused)
     model = checked_model(values, maxima.step_ns, family, estimate.threshold_ns or 0.0)

@@ -31,6 +31,8 @@ LEVEL_OVER_TIME = 0.01
 LEVEL_OF_MODEL = 0.05
 """Chance at which each test of the model refuses a tail that is one."""
 _LAGS = 5
+_LEAST_TURNS, _LONGEST_PERIOD = 10, 120
+"""Least number of turns of a period that is tested, and longest period in stretches."""
 _DRAWS = 299
 _SEED = 20260101
 _TINY = 1e-12
@@ -78,6 +80,34 @@ def dependence(maxima: Maxima) -> str | None:
     if special.chdtrc(_LAGS, statistic) > LEVEL_OVER_TIME:
         return None
     return "great maxima cluster: the maxima are not independent"
+
+
+def periodicity(maxima: Maxima) -> str | None:
+    """Mean rank of each phase of each period of up to a tenth of the maxima (Bonferroni over all phases).
+
+    A periodic job makes two kinds of stretches.  A fit to both covers less often than stated, although neither the
+    fit nor the autocorrelation needs to show it.  The test is for the maxima of single stretches, not of blocks.
+    """
+    ranked = ranks(maxima.values_ns)
+    n = ranked.size
+    longest = min(n // _LEAST_TURNS, _LONGEST_PERIOD)
+    if longest < 2 or not ranked.std():
+        return None
+    deviation, period = max((_phase_deviation(ranked, period), period) for period in range(2, longest + 1))
+    if special.ndtr(-deviation) >= LEVEL_OVER_TIME / sum(range(2, longest + 1)):
+        return None
+    every = words.duration(period * maxima.stretch_ns)
+    return f"the maxima are periodic: those of one stretch every {every} are greater than the others"
+
+
+def _phase_deviation(ranked: FloatArray, period: int) -> float:
+    """How far the greatest mean rank of a phase is above that of all, in standard errors."""
+    n = ranked.size
+    phase = np.arange(n) % period
+    number = np.bincount(phase, minlength=period)
+    means = np.bincount(phase, ranked, period) / number
+    error = float(ranked.std()) * np.sqrt((1.0 / number - 1.0 / n) * n / (n - 1))
+    return float(np.max((means - ranked.mean()) / error))
 
 
 def _correlation(first: FloatArray, second: FloatArray) -> float:

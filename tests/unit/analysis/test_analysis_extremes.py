@@ -14,7 +14,7 @@ from scipy import stats
 from fastenough.analysis import judge
 from fastenough.analysis.changes import LEVEL, change_points
 from fastenough.analysis.estimates import Estimate, by_blocks, by_threshold, estimates
-from fastenough.analysis.extreme_tests import GEV, GPD, Family, checked_model
+from fastenough.analysis.extreme_tests import GEV, GPD, Family, checked_model, periodicity
 from fastenough.analysis.extremes import Likelihood, TailModel
 from fastenough.analysis.longer_runs import LongerRun
 from fastenough.analysis.maxima import Maxima, maxima_of
@@ -363,3 +363,18 @@ def test_a_short_run_is_told_why_there_is_no_estimate(tmp_path: Path) -> None:
     made = section.section(make_context([run], judge([run])))
     assert made is not None
     assert [part.kind for part in made.leaves()] == ["text"]
+
+
+@pytest.mark.parametrize("by", [by_blocks, by_threshold])
+@pytest.mark.parametrize(("period", "scales"), [(10, 3.0), (2, 1.5), (37, 4.0)])
+def test_periodic_maxima_are_refused(by: Callable[[Maxima], Estimate], period: int, scales: float) -> None:
+    """Without this test two thirds of those with a period of ten get an estimate, which often does not cover."""
+    for seed in range(5):
+        job = np.where(np.arange(600) % period == 3 % period, scales * SCALE_NS, 0.0)
+        periodic = maxima(gev(0.0, 600, seed) + job)
+        assert by(periodic).refused and f" every {period} s " in str(periodicity(periodic))
+
+
+def test_maxima_without_a_period_are_not_taken_for_periodic() -> None:
+    drawn = [gev(shape, n, seed) for shape in (-0.3, 0.0, 0.2) for n in (60, 600) for seed in range(100)]
+    assert sum(periodicity(maxima(values)) is not None for values in drawn) <= 15, "at 1 %, 6 of 600"
