@@ -20,7 +20,7 @@ from fastenough.analysis.disturbances import Disturbances, OrderSource
 from fastenough.analysis.power import POWERS, ExpectedMisses, PlannedVerdict, PlanQuestion
 from fastenough.model import Requirement, Verdict
 from tests.support.confidence import WIDTH, counted, disturbances_of, made, shares
-from tests.support.late_values import Machine, bursts, clusters, geometric, independent
+from tests.support.late_values import Machine, bursts, geometric, independent
 
 pytestmark = pytest.mark.check
 PERIOD_NS = 10**6
@@ -104,7 +104,6 @@ def test_simulated_disturbances_are_counted_as_in_a_recording(longest: int) -> N
     [
         (partial(bursts, length=20), ExpectedMisses(5e-3, 20, 20.0)),
         (partial(geometric, mean=5), ExpectedMisses(2e-3, 5, 20.0, 0.894)),
-        (partial(clusters, length=3), ExpectedMisses(3e-4, 1, 1.0, 0.0, 3, 6e9)),
     ],
 )
 def test_simulated_disturbances_are_as_long_and_as_close_as_those_of_the_machine(

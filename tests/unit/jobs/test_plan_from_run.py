@@ -38,3 +38,14 @@ def test_lengths_that_vary_are_planned_as_such(tmp_path: Path) -> None:
     assert (seen.burst, seen.longest, seen.together) == (5, 9.0, 1)
     assert seen.variation == pytest.approx(0.8), "lengths of 1 and 9: the standard deviation is 4"
     assert seen.rate == single.rate == late.size / (SECONDS * EACH)
+
+
+def test_disturbances_of_one_cause_are_planned_together(tmp_path: Path) -> None:
+    """Late activations 3 s apart, three of each cause, one cause in 30 s."""
+    random = np.random.default_rng(4)
+    begins = np.arange(10, SECONDS - 20, 30)
+    begins = begins + random.integers(0, 8, begins.size)
+    late = np.concatenate([(begins + more) * EACH + 500 for more in (0, 3, 6)])
+    _, seen = expected_of(tmp_path, np.sort(late))
+    assert (seen.burst, seen.together, seen.per_cause) == (1, 3, 3)
+    assert 3e9 <= seen.apart_ns < 30e9
