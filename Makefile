@@ -41,6 +41,7 @@ bench: setup-test
 	PYTHONPATH=. $(PYTHON) -m tests.bench.hunt
 	PYTHONPATH=. $(PYTHON) -m tests.bench.deterministic
 	PYTHONPATH=. $(PYTHON) -m tests.bench.paths
+	PYTHONPATH=. $(PYTHON) -m tests.bench.worked_example
 	PYTHONPATH=. $(PYTHON) -m tests.bench.kernels
 	PYTHONPATH=. $(PYTHON) -m tests.bench.bisect
 	PYTHONPATH=. $(PYTHON) -m tests.bench.soak

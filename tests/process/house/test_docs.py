@@ -17,6 +17,7 @@ from fastenough.facts import FACTS
 from fastenough.loads import LOADS
 from fastenough.settings import SETTINGS
 from tests.process.probe.test_probe_runs import GRID_METHODS, RELATIVE_METHODS
+from tests.support import worked_example
 from tests.support.documented import PAGES, ROOT, WHOLE, documented_commands, is_incomplete
 
 pytestmark = pytest.mark.machines
@@ -109,6 +110,7 @@ def test_documented_commands_are_taken(page: str, words: str, tmp_path: Path, mo
     for name in ("camera.toml", "worst.toml", "trace.dat", "FILE", "arch/arm64/boot/Image"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(_LOAD)
+    worked_example.write_files(tmp_path)
     (tmp_path / "modules").mkdir()
     command: click.Command = cli
     arguments = shlex.split(words.partition(">")[0])
