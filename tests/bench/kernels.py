@@ -28,12 +28,30 @@ _ARCH = "arm64"
 VARIANTS: Mapping[str, tuple[bool, tuple[str, ...]]] = {
     "smallest": (False, ()),
     "preempt": (False, ("CONFIG_PREEMPT=y",)),
+    "dynamic": (False, ("CONFIG_PREEMPT_DYNAMIC=y",)),
+    "hz-1000": (False, ("CONFIG_HZ_1000=y",)),
     "rt": (True, ()),
     "no-hz": (False, ("CONFIG_NO_HZ_IDLE=y",)),
+    "no-hz-full": (False, ("CONFIG_NO_HZ_FULL=y",)),
+    "enea": (
+        False,
+        (
+            "CONFIG_PREEMPT=y",
+            "CONFIG_HZ_1000=y",
+            "CONFIG_JUMP_LABEL=y",
+            "CONFIG_EXPERT=y",
+            "CONFIG_RCU_EXPERT=y",
+            "CONFIG_RCU_BOOST=y",
+            "CONFIG_RCU_NOCB_CPU=y",
+        ),
+    ),
     "cgroups": (False, ("CONFIG_CGROUPS=y", "CONFIG_CGROUP_SCHED=y", "CONFIG_FAIR_GROUP_SCHED=y")),
     "debug": (False, ("CONFIG_DEBUG_KERNEL=y", "CONFIG_DEBUG_SPINLOCK=y", "CONFIG_DEBUG_MUTEXES=y")),
+    "debug-preempt": (False, ("CONFIG_PREEMPT=y", "CONFIG_DEBUG_KERNEL=y", "CONFIG_DEBUG_PREEMPT=y")),
+    "lockdep": (False, ("CONFIG_DEBUG_KERNEL=y", "CONFIG_PROVE_LOCKING=y")),
 }
-"""By name: with PREEMPT_RT or without, and the lines of a fragment."""
+"""By name: with PREEMPT_RT or without, and the lines of a fragment.  ``enea``: the options of the fragment that Enea
+added to a kernel for low latency, as far as this kernel and architecture have them."""
 
 
 def built(name: str, source: str, folder: Path) -> Kernel:
