@@ -91,20 +91,20 @@ def _widened(effect: Effect, arms: Sequence[Merged], confidence: float) -> Effec
         effect,
         lower_ns=min(effect.lower_ns, lower_ns),
         upper_ns=max(effect.upper_ns, upper_ns),
-        chance=max(effect.chance, difference.chance_of_none()),
+        p_value=max(effect.p_value, difference.chance_of_none()),
     )
 
 
 def judge_effects(effects: Iterable[ChangeEffect], confidence: float = CONFIDENCE) -> tuple[ChangeEffect, ...]:
     """Mark the effects and rates that are significant among all changes and loads together (Holm)."""
     everything = list(effects)
-    chances = [part.chance for change in everything for part in (change.effect, change.tail) if part is not None]
+    chances = [part.p_value for change in everything for part in (change.effect, change.tail) if part is not None]
     significant = iter(holm(chances, 1 - confidence))
     return tuple(
         replace(
             change,
-            effect=None if change.effect is None else replace(change.effect, shown=next(significant)),
-            tail=None if change.tail is None else replace(change.tail, shown=next(significant)),
+            effect=None if change.effect is None else replace(change.effect, significant=next(significant)),
+            tail=None if change.tail is None else replace(change.tail, significant=next(significant)),
         )
         for change in everything
     )

@@ -39,7 +39,7 @@ class QuantileDifference:
     """Second minus first, in ns, with its interval; None if a run has too few samples for the quantile, or if its
     source only counted the values there.
 
-    ``chance``: p-value, the least error at which the interval excludes zero.  ``shown``: significant also when all
+    ``p_value``: the least error at which the interval excludes zero.  ``significant``: zero is also excluded when all
     reported differences are judged together.  ``no_interval``: why a difference has no interval.
     """
 
@@ -49,8 +49,8 @@ class QuantileDifference:
     difference_ns: float | None = None
     lower_ns: float | None = None
     upper_ns: float | None = None
-    chance: float | None = None
-    shown: bool = False
+    p_value: float | None = None
+    significant: bool = False
     no_interval: NoInterval | None = None
 
     @property
@@ -60,7 +60,8 @@ class QuantileDifference:
 
 @dataclass(frozen=True)
 class RateDifference:
-    """Rates above a limit and second minus first with its interval; ``chance`` and ``shown`` as of a quantile."""
+    """Rates above a limit and second minus first with its interval; ``p_value`` and ``significant`` as of a
+    quantile."""
 
     limit_ns: float
     first: tuple[int, int]
@@ -68,8 +69,8 @@ class RateDifference:
     difference: float
     lower: float
     upper: float
-    chance: float
-    shown: bool = False
+    p_value: float
+    significant: bool = False
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -94,13 +95,13 @@ class Comparison:
     confidence: float
     together: int = 0
 
-    def chances(self) -> list[float]:
+    def p_values(self) -> list[float]:
         """p-values of the differences that have one, in order."""
-        chances = [
-            *(difference.chance for difference in self.quantiles),
-            *(difference.chance for difference in self.rates),
+        p_values = [
+            *(difference.p_value for difference in self.quantiles),
+            *(difference.p_value for difference in self.rates),
         ]
-        return [chance for chance in chances if chance is not None]
+        return [p_value for p_value in p_values if p_value is not None]
 
     def no_interval(self) -> NoInterval:
         """Why no difference has an interval, if none has; dependence, if it is the reason at any quantile."""
@@ -121,7 +122,7 @@ _Tested = TypeVar("_Tested", QuantileDifference, RateDifference)
 
 
 def _marked(difference: _Tested, significant: Iterator[bool]) -> _Tested:
-    return difference if difference.chance is None else replace(difference, shown=next(significant))
+    return difference if difference.p_value is None else replace(difference, significant=next(significant))
 
 
 def _refuse(first: Recording, second: Recording, difference: str) -> MixedRuns:
@@ -148,7 +149,7 @@ def _quantile_difference(
     if resampled is None:
         return replace(observed, no_interval=no_interval_of_difference(first, second, quantile))
     lower_ns, upper_ns = resampled.interval(confidence)
-    return replace(observed, lower_ns=lower_ns, upper_ns=upper_ns, chance=resampled.chance_of_none())
+    return replace(observed, lower_ns=lower_ns, upper_ns=upper_ns, p_value=resampled.chance_of_none())
 
 
 def _rate_difference(first: Merged, second: Merged, limit_ns: float, confidence: float) -> RateDifference:
@@ -288,9 +289,9 @@ def _with_base(base: Recording, other: Recording, limits_ns: Sequence[float], co
 
 def judged_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """The comparisons, with the differences marked that are significant together (Holm 1979)."""
-    chances = [chance for comparison in comparisons for chance in comparison.chances()]
-    significant = iter(holm(chances, 1 - comparisons[0].confidence if comparisons else 0.0))
-    return [comparison.with_significance(significant, len(chances)) for comparison in comparisons]
+    p_values = [p_value for comparison in comparisons for p_value in comparison.p_values()]
+    significant = iter(holm(p_values, 1 - comparisons[0].confidence if comparisons else 0.0))
+    return [comparison.with_significance(significant, len(p_values)) for comparison in comparisons]
 
 
 def compare(
@@ -298,10 +299,10 @@ def compare(
 ) -> list[Comparison]:
     """Compare runs with a base, one after the other, series by series, all CPUs together.
 
-    ``limits_ns``: limits at which exceedance rates are compared.  Intervals come from blocks of time
-    (:mod:`bootstrap`) and apply within these runs: two runs do not show how much runs differ.  Each interval is for one
-    difference; the mark ``shown`` holds for all of them together.  The seed is fixed, so the same input gives the same
-    output.  Raises as :func:`sides_of` does.
+    ``limits_ns``: limits at which exceedance rates are compared.  Intervals come from blocks of time (:mod:`bootstrap`)
+    and apply within these runs: two runs do not show how much runs differ.  Each interval is for one difference; the
+    mark ``significant`` holds for all of them together.  The seed is fixed, so the same input gives the same output.
+    Raises as :func:`sides_of` does.
     """
     return judged_together(
         [comparison for other in others for comparison in _with_base(base, other, limits_ns, confidence)]
@@ -319,7 +320,7 @@ class Difference(Protocol):
         """Ends of its interval; None without one."""
 
     @property
-    def shown(self) -> bool:
+    def significant(self) -> bool:
         """Whether it is significant when all reported differences are judged together."""
 
 
@@ -333,7 +334,7 @@ def finding(difference: Difference) -> str:
     lower, upper = difference.ends
     if lower <= 0 <= upper:
         return OPEN
-    return (GREATER if lower > 0 else SMALLER) + ("" if difference.shown else BY_ITSELF)
+    return (GREATER if lower > 0 else SMALLER) + ("" if difference.significant else BY_ITSELF)
 
 
 def interval(difference: QuantileDifference) -> str:
@@ -364,7 +365,7 @@ def comparison_text(comparison: Comparison, which: str) -> str:
             f"the {which} run is {phrase} (at {words.percent(tail.quantile)} by {difference} µs, "
             f"{words.percent(comparison.confidence)} interval {interval(tail)} µs)"
         )
-    if comparison.chances():
+    if comparison.p_values():
         return f"no difference of the {which} run is shown"
     return f"no interval for the {which} run ({comparison.no_interval()})"
 
@@ -376,7 +377,7 @@ def _relevant(comparisons: Sequence[Comparison], judged: Collection[str]) -> lis
 
 def _is_too_short(comparison: Comparison) -> bool:
     """Whether no difference has an interval, for lack of samples."""
-    return not comparison.chances() and comparison.no_interval() is NoInterval.FEW_SAMPLES
+    return not comparison.p_values() and comparison.no_interval() is NoInterval.FEW_SAMPLES
 
 
 def conclusion(comparisons: Sequence[Comparison], judged: Collection[str]) -> str:

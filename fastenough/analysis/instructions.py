@@ -77,7 +77,7 @@ class MaximaComparison:
     """One series under a load, in instructions: the maximum of each phase, in ascending order.
 
     The difference is that of the means, second minus first, with Welch's interval; None with fewer than
-    ``LEAST_PHASES`` phases on either side.  ``chance`` and ``shown``: as of ``QuantileDifference``.
+    ``LEAST_PHASES`` phases on either side.  ``p_value`` and ``significant``: as of ``QuantileDifference``.
     """
 
     first_id: str
@@ -90,8 +90,8 @@ class MaximaComparison:
     difference: float | None = None
     lower: float | None = None
     upper: float | None = None
-    chance: float | None = None
-    shown: bool = False
+    p_value: float | None = None
+    significant: bool = False
 
     @property
     def ends(self) -> tuple[float, float] | None:
@@ -193,7 +193,7 @@ def _maxima(sides: Sides, differs: tuple[str, ...], load: str, confidence: float
     if min(map(len, maxima)) < LEAST_PHASES:
         return comparison
     difference, lower, upper, chance = difference_of_means(*maxima, confidence)
-    return replace(comparison, difference=difference, lower=lower, upper=upper, chance=chance)
+    return replace(comparison, difference=difference, lower=lower, upper=upper, p_value=chance)
 
 
 def _maxima_per_run(merged: Merged) -> tuple[int, ...]:
@@ -228,10 +228,10 @@ def difference_of_means(
 
 def _judged_together(comparisons: Sequence[MaximaComparison]) -> Iterator[MaximaComparison]:
     """The comparisons, with the differences marked that are significant together (Holm 1979)."""
-    chances = [comparison.chance for comparison in comparisons if comparison.chance is not None]
+    chances = [comparison.p_value for comparison in comparisons if comparison.p_value is not None]
     significant = iter(holm(chances, 1 - comparisons[0].confidence))
     for comparison in comparisons:
-        yield comparison if comparison.chance is None else replace(comparison, shown=next(significant))
+        yield comparison if comparison.p_value is None else replace(comparison, significant=next(significant))
 
 
 # --- sentences

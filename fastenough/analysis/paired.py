@@ -71,8 +71,8 @@ class Pair:
 class Effect:
     """Effect of the change on one quantile of a run, in ns: means over the runs, the effect with its interval.
 
-    ``chance``: the least error at which the interval excludes zero.  ``shown``: zero is excluded also when the effects
-    on all quantiles are judged together.
+    ``p_value``: the least error at which the interval excludes zero.  ``significant``: zero is excluded also when the
+    effects on all quantiles are judged together.
     """
 
     quantile: float
@@ -81,8 +81,8 @@ class Effect:
     effect_ns: float
     lower_ns: float
     upper_ns: float
-    chance: float
-    shown: bool = False
+    p_value: float
+    significant: bool = False
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -91,7 +91,7 @@ class Effect:
     @property
     def direction(self) -> int:
         """1: shown to be greater with the change, -1: smaller, 0: neither is shown."""
-        return _direction(self.shown, self.lower_ns, self.upper_ns)
+        return _direction(self.significant, self.lower_ns, self.upper_ns)
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,8 @@ class TailRate:
     effect: float
     lower: float
     upper: float
-    chance: float
-    shown: bool = False
+    p_value: float
+    significant: bool = False
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -118,7 +118,7 @@ class TailRate:
     @property
     def direction(self) -> int:
         """See Effect."""
-        return _direction(self.shown, self.lower, self.upper)
+        return _direction(self.significant, self.lower, self.upper)
 
 
 def _direction(shown: bool, lower: float, upper: float) -> int:
@@ -424,8 +424,10 @@ def paired(
         name,
         len(sound),
         (before, after),
-        tuple(replace(effect, shown=mark) for effect, mark in zip(effects, significant[: len(effects)], strict=True)),
-        tail and replace(tail, shown=significant[-1]),
+        tuple(
+            replace(effect, significant=mark) for effect, mark in zip(effects, significant[: len(effects)], strict=True)
+        ),
+        tail and replace(tail, significant=significant[-1]),
         (maxima[0], maxima[1]),
         confidence,
         exclusions,

@@ -36,7 +36,7 @@ def print_result(trial: AbTest, made: AbSets, store: Store, as_json: bool) -> Ex
                 "order": ("A",) * len(made.without.runs) + ("B",) * len(made.with_it.runs),
                 "rounds": {"done": 1, "planned": 1},
                 "decided": all(
-                    isinstance(comparison, PathComparison) or comparison.shown for comparison in comparisons
+                    isinstance(comparison, PathComparison) or comparison.significant for comparison in comparisons
                 ),
                 "effects": None,
                 "paths": [comparison for comparison in comparisons if isinstance(comparison, PathComparison)],

@@ -119,7 +119,7 @@ def conclusion(hunted: HuntResult) -> str:
     beside = f"load {found.beside}" if isinstance(found.beside, str) else "the previous result"
     return (
         f"worse than {beside}: {description_of(search.space, found.recipe)}; the typical maximum in {BLOCK} is "
-        f"{readable(found.typical_ns)}, with {beside} {readable(found.beside_ns)} (p = {found.chance:.2g})"
+        f"{readable(found.typical_ns)}, with {beside} {readable(found.beside_ns)} (p = {found.p_value:.2g})"
     )
 
 

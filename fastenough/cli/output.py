@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-JSON_VERSION = 1
+JSON_VERSION = 2
 """Version of the JSON documents (docs/json.md): increased when a key is renamed, removed or changes its meaning."""
 MOST_TEXT_WIDTH = 120
 """Columns of text on a wider terminal."""

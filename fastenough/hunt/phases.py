@@ -32,13 +32,13 @@ LEAST_TRIALS = 2 * min(CHANCE_SHARES)
 
 @dataclass(frozen=True)
 class Confirmed:
-    """A recipe confirmed worse than ``beside``.  Tails are means over the fresh trials; ``chance``: the p-value."""
+    """A recipe confirmed worse than ``beside``.  Tails are means over the fresh trials; ``p_value``: the p-value."""
 
     recipe: Recipe
     beside: Recipe | str
     tail: float
     beside_tail: float
-    chance: float
+    p_value: float
 
     @property
     def octaves(self) -> float:

@@ -41,7 +41,7 @@ def _quantiles(comparison: Comparison) -> list[str]:
                 words.microseconds(difference.first_ns),
                 words.microseconds(difference.second_ns),
                 interval,
-                "significant" if difference.shown else "not significant",
+                "significant" if difference.significant else "not significant",
             )
         )
     rows.append(("maximum (no test)", *map(words.microseconds, comparison.maxima_ns), "–", "–"))

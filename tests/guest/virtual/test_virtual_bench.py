@@ -60,7 +60,7 @@ def all_end(state: dict[str, Any]) -> bool:
 
 
 def test_up_status_down() -> None:
-    assert bench_json("status") == {"version": 1, "running": False}
+    assert bench_json("status") == {"version": 2, "running": False}
     state = bench_json("up", "--kernel", "rt")
     assert state["kernel"] == "rt"
     assert bench_json("status") == state
@@ -73,9 +73,9 @@ def test_up_status_down() -> None:
             assert gauge.identity.k > 0
     else:
         assert "apt-get install" in state["gauge_reason"] or "rebuild its firmware" in state["gauge_reason"]
-    assert bench_json("down") == {"version": 1, "ended": True}
+    assert bench_json("down") == {"version": 2, "ended": True}
     assert all_end(state)
-    assert bench_json("down") == {"version": 1, "ended": False}
+    assert bench_json("down") == {"version": 2, "ended": False}
 
 
 def test_one_after_another_may_use_it_but_there_is_only_one() -> None:
@@ -99,7 +99,7 @@ def test_nothing_is_left_after_a_crash(victim: str) -> None:
     state = bench_json("up")
     os.kill(state[victim], signal.SIGKILL)
     assert all_end(state)
-    assert bench_json("status") == {"version": 1, "running": False}
+    assert bench_json("status") == {"version": 2, "running": False}
     with pytest.raises(BadInput, match="no virtual bench is running; start one with"):
         open_virtual("")
 

@@ -107,7 +107,9 @@ def test_an_injected_delay_is_found_and_everything_is_put_back(tmp_path: Path, p
     measured = require_valid("audit", done.stdout)["measured"]
     (tried,) = measured["alone"]
     effect, tail = tried["effect"], tried["tail"]
-    assert tried["change"] == measured["best"] == {"stat-interval": "120"} and (effect["shown"] or tail["shown"])
+    assert tried["change"] == measured["best"] == {"stat-interval": "120"} and (
+        effect["significant"] or tail["significant"]
+    )
     assert effect["quantile"] == 0.99 and effect["lower_ns"] / 1000 <= -0.7 * SIZE_US
     assert SHARE / 4 < tail["without"] < 1.5 * SHARE and tail["with_it"] < tail["without"] / 2
     assert measured["together"] == [] and "stat-interval=120" in measured["conclusions"][0]

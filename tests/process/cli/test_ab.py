@@ -36,8 +36,8 @@ def words(*more: str) -> list[str]:
 
 def test_the_quantile_and_the_rate_each_have_their_own_finding() -> None:
     """The quantile became greater and the rate smaller: both are said, each beside its own figures."""
-    greater = Effect(0.99, 5e3, 1.117e6, 1.112e6, 1.0e6, 1.2e6, 0.001, shown=True)
-    rarer = TailRate(2e6, 0.01, 0.001, -0.009, -0.012, -0.006, 0.001, shown=True)
+    greater = Effect(0.99, 5e3, 1.117e6, 1.112e6, 1.0e6, 1.2e6, 0.001, significant=True)
+    rarer = TailRate(2e6, 0.01, 0.001, -0.009, -0.012, -0.006, 0.001, significant=True)
     both = Effects("wakeup", 12, (100, 100), (greater,), rarer, ((1.0,), (1.0,)), 0.95, (), ())
     quantile, _, rate = conclusion(both, "X").partition("; ")
     assert "greater" in quantile and "1,112" in quantile and "smaller" not in quantile

@@ -267,7 +267,7 @@ def test_json_objects_have_the_version_and_the_keys_of_their_page(fastenough: Fa
         name = " ".join(words[:-1] if words[0] in ("completion",) or words[-1] == "quick" else words)
         document = require_valid(name, fastenough(*words, "--json").stdout)
         row = next(line for line in page.splitlines() if line.startswith(f"| [`{name}`]("))
-        assert document["version"] == 1
+        assert document["version"] == 2
         assert list(document) == re.findall(r"`(\w+)`", row.split("|")[2])
 
 

@@ -64,7 +64,7 @@ def test_a_difference_is_one_where_its_interval_excludes_zero(
 ) -> None:
     assert finding(quantile(*bounds)) == said
     if said in (GREATER, SMALLER):
-        assert finding(replace(quantile(*bounds), shown=False)) == said + BY_ITSELF, "not among so many"
+        assert finding(replace(quantile(*bounds), significant=False)) == said + BY_ITSELF, "not among so many"
 
 
 def test_the_conclusion_is_that_of_the_judged_series() -> None:
@@ -75,7 +75,7 @@ def test_the_conclusion_is_that_of_the_judged_series() -> None:
     assert "no difference of the second run is shown" in conclusion(
         [replace(judged, quantiles=(quantile(-1, 1),))], {"wakeup_corrected"}
     )
-    by_itself = replace(judged, quantiles=(replace(quantile(1, 2), shown=False),))
+    by_itself = replace(judged, quantiles=(replace(quantile(1, 2), significant=False),))
     assert "no difference of the second run is shown" in conclusion([by_itself], {"wakeup_corrected"})
     assert "too few samples" in conclusion([replace(judged, quantiles=(quantile(None, None),))], set())
     short = [replace(judged, second_id=run, quantiles=(quantile(None, None),)) for run in ("b", "c")]

@@ -38,7 +38,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_campaigns_are_compared_as_sets_of_phases(home: Path) -> None:
     document = require_valid("compare", command_line("compare", "a-1", "b-1", "--json", cwd=home).stdout)
     (maxima,) = document["maxima"]
-    assert maxima["difference"] == 5_000 and maxima["shown"] and len(maxima["maxima"][0]) == LEAST_PHASES
+    assert maxima["difference"] == 5_000 and maxima["significant"] and len(maxima["maxima"][0]) == LEAST_PHASES
     assert document["comparisons"] == document["paths"] == []
     said = command_line("compare", "a-1", "b-1", cwd=home).stdout
     assert "mean maximum of a phase greater (+5,000 instructions" in said and "no caches" in said

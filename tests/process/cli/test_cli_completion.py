@@ -67,7 +67,7 @@ def test_the_script_asks_for_the_shell_that_reads_it(shell: str) -> None:
     assert said.returncode == 0, said.stderr
     assert f"_FASTENOUGH_COMPLETE={shell}_complete" in said.stdout
     document = json.loads(command_line("completion", shell, "--json").stdout)
-    assert document == {"version": 1, "shell": shell, "script": said.stdout}
+    assert document == {"version": 2, "shell": shell, "script": said.stdout}
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

@@ -116,7 +116,7 @@ def test_a_killed_bench_leaves_no_gauge_that_refuses(instrument: RealtimeGauge, 
     said = gauge_command("stop", instrument.port)
     assert "measurement stopped" in said.stdout
     said = gauge_command("stop", instrument.port, "--json")
-    assert require_valid("gauge stop", said.stdout) == {"version": 1, "port": instrument.port, "stopped": False}
+    assert require_valid("gauge stop", said.stdout) == {"version": 2, "port": instrument.port, "stopped": False}
 
 
 def test_a_stream_left_on_is_turned_off(instrument: RealtimeGauge) -> None:

@@ -73,7 +73,7 @@ def test_a_shift_that_was_put_in_is_found_in_microseconds(tmp_path: Path, method
     assert [effect.quantile for effect in found.effects] == [0.5, 0.95, 0.99, 0.999]
     for effect in found.effects:
         assert effect.lower_ns <= 3000 <= effect.upper_ns
-    assert all(effect.shown and effect.lower_ns > 0 for effect in found.effects[:3])
+    assert all(effect.significant and effect.lower_ns > 0 for effect in found.effects[:3])
     assert found.effects[0].effect_ns == pytest.approx(3000, abs=100)
     assert found.differs == ("different huge pages and swap: transparent_huge_pages: 'madvise' against 'never'",)
     assert [len(maxima) for maxima in found.maxima_ns] == [8, 8]
@@ -83,7 +83,7 @@ def test_a_shift_that_was_put_in_is_found_in_microseconds(tmp_path: Path, method
 def test_a_drift_is_no_effect(tmp_path: Path, method: Method) -> None:
     """Each run is slower than the one before by more than the runs of one machine differ."""
     found = effects_of(pairs_of(tmp_path, 4, 0, drift_ns=500), method)
-    assert not any(effect.shown for effect in found.effects)
+    assert not any(effect.significant for effect in found.effects)
     assert all(effect.lower_ns <= 0 <= effect.upper_ns for effect in found.effects)
     random = np.random.default_rng(3)
     machine = MACHINES["drift of 10 µs from first to last run"]
@@ -150,7 +150,7 @@ def test_the_buckets_of_a_value_leave_room(tmp_path: Path, method: Method) -> No
         for number in range(6)
     ]
     median = effects_of(pairs, method).effects[0]
-    assert median.lower_ns < 0 < median.upper_ns and not median.shown
+    assert median.lower_ns < 0 < median.upper_ns and not median.significant
 
 
 def test_no_latency_or_several_are_not_one_effect(tmp_path: Path) -> None:

@@ -284,13 +284,13 @@ def test_three_runs_beside_a_base_err_no_more_often_than_one(tmp_path: Path) -> 
             )
             for i in range(4)
         ]
-        found = [each for comparison in compare(*runs) for each in comparison.quantiles if each.chance is not None]
-        wrong += any(each.shown for each in found)
-        unadjusted += any(each.chance < 0.05 for each in found if each.chance is not None)
+        found = [each for comparison in compare(*runs) for each in comparison.quantiles if each.p_value is not None]
+        wrong += any(each.significant for each in found)
+        unadjusted += any(each.p_value < 0.05 for each in found if each.p_value is not None)
         assert all(
-            each.ends is not None and (each.ends[0] <= 0 <= each.ends[1]) == (each.chance > 0.05)
+            each.ends is not None and (each.ends[0] <= 0 <= each.ends[1]) == (each.p_value > 0.05)
             for each in found
-            if each.chance is not None and abs(each.chance - 0.05) > 0.005
+            if each.p_value is not None and abs(each.p_value - 0.05) > 0.005
         ), "both say the same"
     assert wrong <= 4 and wrong < unadjusted
 

@@ -81,7 +81,7 @@ def test_maxima_of_few_phases_have_no_interval(tmp_path: Path) -> None:
     enough, few = (_phases(tmp_path, [20_000 + 10 * each for each in range(LEAST_PHASES - less)]) for less in (0, 1))
     for base, other in ((enough, few), (few, enough), (few[:1], few[:1])):
         compared = _maxima(base, other)
-        assert compared.ends is None and compared.chance is None and not compared.shown
+        assert compared.ends is None and compared.p_value is None and not compared.significant
         assert TOO_FEW_PHASES in instructions_conclusion([compared])
 
 
@@ -94,7 +94,7 @@ def test_repetitions_of_one_phase_are_one_run(tmp_path: Path) -> None:
 def test_mean_maxima_over_phases(tmp_path: Path, more: int, shown: bool) -> None:
     maxima = [40_000 + 200 * (each % 10) for each in range(LEAST_PHASES)]
     compared = _maxima(_phases(tmp_path, maxima), _phases(tmp_path, [maximum + more for maximum in maxima]))
-    assert compared.difference == more and compared.shown is shown
+    assert compared.difference == more and compared.significant is shown
     assert compared.ends is not None and compared.ends[0] <= more <= compared.ends[1]
     assert compared.maxima[0] == tuple(sorted(maxima))
 

@@ -405,7 +405,7 @@ def imported(tmp_path: Path, *names: str) -> dict[str, object]:
 def test_the_command_prints_what_the_specification_says_and_stores_runs(tmp_path: Path) -> None:
     document = imported(tmp_path, "cyclictest-2.4.json", "xenomai-summary.txt", "rtla-ns-wide.txt")
     runs = document["runs"]
-    assert isinstance(runs, list) and list(document) == ["version", "runs"] and document["version"] == 1
+    assert isinstance(runs, list) and list(document) == ["version", "runs"] and document["version"] == 2
     assert [run["tool"] for run in runs] == ["cyclictest", "xenomai-latency", "rtla"]
     assert all(list(run) == ["id", "tool", "version", "series"] for run in runs)
     assert runs[0]["version"] == "2.40" and runs[1]["version"] is None

@@ -178,7 +178,7 @@ def test_confirmation_is_by_fresh_trials_and_ever_stricter() -> None:
     worse: dict[Recipe | str, float] = {recipe("a"): 13.0}
     found = answered(worse, confirm(TrialBudget(COST), recipe("a"), "none"), 0.2)
     assert isinstance(found, Confirmed) and found.typical_ns > 7 * found.beside_ns
-    assert found.chance == pytest.approx(1 / 252), "five beside five were enough"
+    assert found.p_value == pytest.approx(1 / 252), "five beside five were enough"
     assert answered({}, confirm(TrialBudget(COST), recipe("a"), "none"), 0.2) is None
     assert sum(CHANCE_SHARES.values()) == pytest.approx(1.0) and LEAST_TRIALS < COST
     assert sum(map(level_of, range(1, 100_000))) == pytest.approx(LEVEL, rel=1e-4)

@@ -43,7 +43,7 @@ def test_each_sample_is_there_once_with_what_was_lost_before_it(tmp_path: Path) 
     )
     printed = fastenough("store", "export-samples", "s", "s.parquet", "--json", cwd=tmp_path)
     counts = {"kept": {"0": 3, "1": 1}, "lost": {"0": 6, "1": 16}, "complete": True}
-    assert json.loads(printed.stdout) == {"version": 1} | counts
+    assert json.loads(printed.stdout) == {"version": 2} | counts
     table = pq.read_table(tmp_path / "s.parquet")
     rows = [tuple(row.values()) for row in table.to_pylist()]
     assert rows == [(0, 10, 5, 0), (0, 20, -3, 0), (1, 15, 2**62, 7), (0, 30, 6, 6)]
