@@ -271,7 +271,7 @@ def _cost(ending: Ending, last: Step) -> str:
 
 def _next(ending: Ending, last: Step, requirement: Requirement, probe: str) -> tuple[str, ...]:
     if ending is Ending.UNDECIDED:
-        return last.standing.settle or ("measure longer, under the load of the application",)
+        return last.standing.next_steps or ("measure longer, under the load of the application",)
     if ending is not Ending.MEASURE:
         return ()
     approach = last.approach

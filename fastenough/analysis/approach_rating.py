@@ -46,7 +46,7 @@ class ApproachRating:
 
     answer: Grade
     reasons: tuple[str, ...] = ()
-    settle: tuple[str, ...] = ()
+    next_steps: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
     verdict: Verdict | None = None
 
@@ -126,7 +126,7 @@ def rate(
         if assessment.verdict is Verdict.PASS and not idle:
             return ApproachRating(Grade.GOOD, assessment.reasons, (), runs, assessment.verdict)
         reasons = (*assessment.reasons, *(("measured without load only",) if idle else ()))
-        settle = (*assessment.settle, *(("measure it under the load of the application (--load)",) if idle else ()))
+        settle = (*assessment.next_steps, *(("measure it under the load of the application (--load)",) if idle else ()))
         return ApproachRating(Grade.UNDECIDED, reasons, settle, runs, assessment.verdict)
     longer = replace(requirement, limit_ns=round(requirement.limit_ns * times))
     beyond = judged(longer)
@@ -142,7 +142,7 @@ def rate(
     return ApproachRating(
         answer,
         (*assessment.reasons, *reason_at_longer),
-        beyond.settle if answer is Grade.NOT_GOOD else (),
+        beyond.next_steps if answer is Grade.NOT_GOOD else (),
         runs,
         assessment.verdict,
     )

@@ -22,7 +22,7 @@ class CheckFinding:
 
     verdict: Verdict
     text: str
-    settle: str | None = None
+    next_step: str | None = None
     more_samples: int | None = None
     more_ns: float | None = None
 
@@ -100,7 +100,7 @@ class Judgment:
     """As text: "method nanosleep"."""
     requirement: Requirement | None = None
     uncharged: int = 0
-    shown: tuple[StatedMaximum, ...] = ()
+    evidence: tuple[StatedMaximum, ...] = ()
     """Results per CPU, from runs with valid data."""
 
 
@@ -115,7 +115,7 @@ class Assessment:
     verdict: Verdict
     headline: str
     reasons: tuple[str, ...]
-    settle: tuple[str, ...]
+    next_steps: tuple[str, ...]
     cautions: tuple[str, ...]
     judgments: tuple[Judgment, ...]
     supported: tuple[Supported, ...]

@@ -242,7 +242,7 @@ def _undecided(assessment: Assessment, others: Sequence[ExcludedRuns], why: str)
         verdict=Verdict.INCONCLUSIVE,
         headline=f"Not enough evidence: {words.counted(len(others), 'run')} of the same kind excluded, {why}",
         reasons=(exclusion_text(others), *assessment.reasons),
-        settle=(_how_to_include(others), *assessment.settle),
+        next_steps=(_how_to_include(others), *assessment.next_steps),
     )
 
 

@@ -160,7 +160,7 @@ class _Judged:
 
     @property
     def stated(self) -> list[StatedMaximum]:
-        return [maximum for judgment in self.judgments for maximum in judgment.shown]
+        return [maximum for judgment in self.judgments for maximum in judgment.evidence]
 
     @property
     def p_value(self) -> float:
@@ -283,7 +283,7 @@ def _rates(judged: Sequence[_Judged], required: Requirement) -> Iterator[RateAcr
     pools: dict[_Pool, dict[str, list[StatedMaximum]]] = {}
     for judged_board in judged:
         for judgment in judged_board.judgments:
-            for stated in judgment.shown:
+            for stated in judgment.evidence:
                 by_board = pools.setdefault(_Pool(judgment.load, stated.series, stated.cpus), {})
                 by_board.setdefault(judged_board.board.name, []).append(stated)
     for pool, by_board in pools.items():

@@ -156,7 +156,7 @@ def _judge_group(weighed: _Weighed) -> Judgment:
         parameters={name: words.part(name, value) for name, value in parameters_of(recordings[0].head).items()},
         requirement=requirement,
         uncharged=sum(values.judged - values.n for values in merged),
-        shown=() if group_evidence is None else tuple(map(evidence.stated_maximum, group_evidence.per_cpu)),
+        evidence=() if group_evidence is None else tuple(map(evidence.stated_maximum, group_evidence.per_cpu)),
     )
 
 
@@ -265,7 +265,7 @@ def judge(
             verdict, judgments, measured, list(_failures(weighed)), emulated=emulated, complete=not gaps
         ),
         reasons=wording.reasons(judgments, verdict) + tuple(gaps),
-        settle=wording.settle(judgments, verdict) + wording.settle_gaps(gaps, missing),
+        next_steps=wording.next_steps(judgments, verdict) + wording.next_steps_of_gaps(gaps, missing),
         cautions=(
             *wording.cautions(measured, verdict),
             *wording.declared(judgments, verdict),

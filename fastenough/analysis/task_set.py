@@ -268,7 +268,7 @@ def judged_with(assessment: Assessment, answer: TaskAnswer) -> Assessment:
         judgments=judgments,
         headline=_headline(answer),
         reasons=(*_reasons(answer), *assessment.reasons),
-        settle=_settle(answer),
+        next_steps=_next_steps(answer),
         cautions=(*assessment.cautions, *_cautions(answer)),
         supported=(),
     )
@@ -314,7 +314,7 @@ def _missed(response: ResponseTime) -> str:
     )
 
 
-def _settle(answer: TaskAnswer) -> tuple[str, ...]:
+def _next_steps(answer: TaskAnswer) -> tuple[str, ...]:
     tightest = answer.tightest
     if answer.word == SCHEDULABLE:
         return (

@@ -177,7 +177,7 @@ def _per_requirement(
 def _met(probe: str, requirement: Requirement, judgments: Sequence[Judgment]) -> str:
     limit = words.exact_time(requirement.limit_ns)
     confidence = words.percent(
-        min((result.confidence for group in judgments for result in group.shown), default=requirement.confidence)
+        min((result.confidence for group in judgments for result in group.evidence), default=requirement.confidence)
     )
     if requirement.miss_rate == 0:
         return (
@@ -253,7 +253,7 @@ def _declared_bursts(judgments: Sequence[Judgment]) -> list[int]:
         {
             result.declared_burst
             for judgment in judgments
-            for result in judgment.shown
+            for result in judgment.evidence
             if result.declared_burst is not None
         }
     )
@@ -272,7 +272,10 @@ def declared(judgments: Sequence[Judgment], verdict: Verdict) -> Iterator[str]:
     bursts = _declared_bursts(judgments)
     if bursts and verdict is Verdict.PASS:
         longest = max(
-            result.longest for judgment in judgments for result in judgment.shown if result.declared_burst is not None
+            result.longest
+            for judgment in judgments
+            for result in judgment.evidence
+            if result.declared_burst is not None
         )
         yield (
             "This PASS rests on a declaration: no disturbance delays more than "
@@ -326,10 +329,10 @@ def _measured_reason(label: str, judgment: Judgment, missing: str) -> str:
 
 def _pass_reason(label: str, judgment: Judgment, missing: str) -> str:
     """n and bound of the CPU with the weakest bound."""
-    weakest = max(judgment.shown, key=lambda result: (result.upper or 0.0, -result.every_ns), default=None)
+    weakest = max(judgment.evidence, key=lambda result: (result.upper or 0.0, -result.every_ns), default=None)
     if weakest is None:
         return f"{label}: no series was judged"
-    several = len(judgment.shown) > 1
+    several = len(judgment.evidence) > 1
     scope = f"on each CPU{' measured' if judgment.not_measured else ''}, " if several else ""
     declaration = f"; relies on the declared longest burst of {burst:,}" if (burst := weakest.declared_burst) else ""
     return (
@@ -448,7 +451,7 @@ def reasons(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
     )
 
 
-def settle(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
+def next_steps(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
     """Next steps that lead to a verdict; none after a failure."""
     if verdict is Verdict.FAIL:
         return ()
@@ -463,13 +466,13 @@ def _settling(findings: Sequence[CheckFinding]) -> Iterator[str]:
     """Next steps of findings; of those that ask for more time, only the longest."""
     longest_ns = max((finding.more_ns or 0.0 for finding in findings), default=0.0)
     return (
-        finding.settle
+        finding.next_step
         for finding in findings
-        if finding.settle and (finding.more_ns is None or finding.more_ns == longest_ns)
+        if finding.next_step and (finding.more_ns is None or finding.more_ns == longest_ns)
     )
 
 
-def settle_gaps(gaps: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:
+def next_steps_of_gaps(gaps: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:
     """Next steps for missing runs; ``missing``: runs that were planned and not made."""
     return ("Measure the missing runs or exclude them",) * bool(gaps) + (
         "Resume the campaign: repeat its command with --resume (an experiment must be measured anew)",
@@ -528,7 +531,7 @@ def longer_disturbances(judgments: Sequence[Judgment], verdict: Verdict) -> Iter
     rates = [
         result
         for judgment in judgments
-        for result in judgment.shown
+        for result in judgment.evidence
         if result.upper is not None
         and judgment.requirement is not None
         and (judgment.requirement.longest_burst or 0) < result.longest_run

@@ -58,7 +58,7 @@ def print_assessment(assessment: Assessment) -> None:
     print()
     say(f"{assessment.verdict}: {assessment.headline}")
     say_list("Reasons", assessment.reasons)
-    say_list("Next steps", assessment.settle)
+    say_list("Next steps", assessment.next_steps)
     say_list("Caveats", assessment.cautions)
     say(assessment.life_safety)
 

@@ -46,7 +46,7 @@ from fastenough.store import Store
 
 def _step_line(step: BisectStep) -> str:
     return (
-        f"{step.configuration}: {step.found} after {words.counted(step.measurements, 'measurement')} "
+        f"{step.configuration}: {step.rating} after {words.counted(step.measurements, 'measurement')} "
         f"({words.duration(step.measured_ns)}): {step.reasons[0]}"
     )
 
@@ -66,7 +66,7 @@ def _print(bisection: Bisection) -> None:
         [
             (
                 step.configuration,
-                step.found,
+                step.rating,
                 words.duration(step.measured_ns),
                 str(step.measurements),
                 f"{step.runs[0]} … {step.runs[-1]}" if len(step.runs) > 1 else "".join(step.runs),
@@ -79,7 +79,7 @@ def _print(bisection: Bisection) -> None:
         f"{step.configuration}: {line}"
         for step in bisection.steps
         if step.configuration in bisection.undecided
-        for line in step.settle
+        for line in step.next_steps
     ]
     say_list("Next steps for undecided configurations", settle)
     say_list("Differences between the last good and the first bad configuration", bisection.differs)

@@ -102,7 +102,7 @@ def _print(result: FleetResult) -> None:
     _print_boards(evidence)
     say_list("Rate of disturbances", tuple(_rate_lines(evidence)))
     say_list("Reasons", result.reasons)
-    say_list("Next steps", result.settle)
+    say_list("Next steps", result.next_steps)
     say_list("Caveats", result.cautions)
     print("Conditions (IEC 61508-7, D.2.1):")
     for condition in result.conditions:

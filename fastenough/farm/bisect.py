@@ -58,9 +58,9 @@ class BisectStep:
     """One configuration, judged.  ``measurements``: how often it was measured; ``measured_ns``: for how long."""
 
     configuration: str
-    found: Rating
+    rating: Rating
     reasons: tuple[str, ...]
-    settle: tuple[str, ...]
+    next_steps: tuple[str, ...]
     measurements: int
     measured_ns: int
     runs: tuple[str, ...]
@@ -119,12 +119,12 @@ class _Search:
         if measured:
             self._last[place] = measured[-1]
         self.tell(step)
-        return step.found
+        return step.rating
 
     def next_between(self, good: int, bad: int) -> int | None:
         """The one nearest the middle that was not judged yet; None where there is none, or enough were judged."""
         left = [place for place in range(good + 1, bad) if place not in self.steps]
-        if sum(step.found is not Rating.SKIPPED for step in self.steps.values()) >= self._most:
+        if sum(step.rating is not Rating.SKIPPED for step in self.steps.values()) >= self._most:
             return None
         return min(left, key=lambda place: abs(2 * place - good - bad), default=None)
 
@@ -147,7 +147,7 @@ class _Search:
 
     def _rated(self, places: Iterable[int], rating: Rating) -> tuple[str, ...]:
         return tuple(
-            self.configurations[place] for place in places if place in self.steps and self.steps[place].found is rating
+            self.configurations[place] for place in places if place in self.steps and self.steps[place].rating is rating
         )
 
     def _judged(self, configuration: str) -> tuple[BisectStep, list[Recording]]:
@@ -165,7 +165,8 @@ class _Search:
                 break
             planned_ns = min(left_ns, max(measured_ns, look.more_ns))
         runs = tuple(recording.run_id for recording in recordings)
-        return BisectStep(configuration, look.found, look.reasons, look.settle, looks, measured_ns, runs), recordings
+        step = BisectStep(configuration, look.rating, look.reasons, look.next_steps, looks, measured_ns, runs)
+        return step, recordings
 
 
 def _skipped(recordings: Sequence[Recording]) -> CriterionResult | None:

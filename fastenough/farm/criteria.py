@@ -34,12 +34,12 @@ class Rating(StrEnum):
 
 @dataclass(frozen=True)
 class CriterionResult:
-    """What a configuration has shown so far.  ``more_ns``: how much longer would settle it, 0 where nothing says so;
-    ``closed``: to measure longer is of no use."""
+    """The rating of a configuration by its data so far.  ``more_ns``: further time that may decide it, 0 if unknown;
+    ``closed``: more data would not change the rating."""
 
-    found: Rating
+    rating: Rating
     reasons: tuple[str, ...]
-    settle: tuple[str, ...] = ()
+    next_steps: tuple[str, ...] = ()
     more_ns: int = 0
     closed: bool = True
 
@@ -100,7 +100,7 @@ class RequirementCriterion:
         return CriterionResult(
             _RATINGS.get(assessment.verdict, Rating.UNDECIDED),
             assessment.reasons,
-            assessment.settle,
+            assessment.next_steps,
             _more_ns(assessment),
             closed,
         )

@@ -116,7 +116,7 @@ def report_bound(section: Section, out: Path) -> None:
         judge([]),
         headline="A bound composed of measured terms is not a verdict",
         reasons=("a term may be longer than measured, and the bound with it",),
-        settle=("record for longer, under the relevant loads",),
+        next_steps=("record for longer, under the relevant loads",),
     )
     report.write_report([], assessment, out, answers=(section,))
 

@@ -66,7 +66,7 @@ class FleetResult:
     verdict: Verdict
     headline: str
     reasons: tuple[str, ...]
-    settle: tuple[str, ...]
+    next_steps: tuple[str, ...]
     cautions: tuple[str, ...]
     type: str
     loads: tuple[str, ...]

@@ -105,10 +105,10 @@ def _worst_cpu(recording: Recording, required: Requirement) -> tuple[Judgment, S
     judgment = next(iter(assessment.judgments), None)
     if assessment.emulated:
         raise BadInput(f"run {recording.run_id} is of an emulated machine, whose timing is not meaningful")
-    if judgment is None or judgment.verdict is Verdict.BROKEN or not any(cpu.n for cpu in judgment.shown):
+    if judgment is None or judgment.verdict is Verdict.BROKEN or not any(cpu.n for cpu in judgment.evidence):
         reason = next(iter(assessment.reasons), "it contains no latency data")
         raise BadInput(f"run {recording.run_id} cannot be planned from: {reason}")
-    return judgment, max((cpu for cpu in judgment.shown if cpu.n), key=lambda cpu: cpu.exceeded / cpu.n)
+    return judgment, max((cpu for cpu in judgment.evidence if cpu.n), key=lambda cpu: cpu.exceeded / cpu.n)
 
 
 def _period_ns(recording: Recording, worst: StatedMaximum) -> int:

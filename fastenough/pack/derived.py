@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import fastenough
 from fastenough.analysis import Assessment
@@ -19,6 +20,14 @@ from fastenough.pack.manifest import ASSESSMENT, ASSUMPTIONS, MACHINES, UNCERTAI
 from fastenough.pack.plain import to_json
 from fastenough.pack.question import PackedQuestion, with_excluded
 from fastenough.recording import Recording
+from fastenough.recording.lines import parse_line
+
+_FORMER_KEYS: Mapping[str, Mapping[str, str]] = {
+    "": {"settle": "next_steps"},
+    "judgments": {"shown": "evidence"},
+    "findings": {"settle": "next_step"},
+}
+"""Keys of the assessment in packs of older versions, by the key that holds their object; "" is the document."""
 
 
 @dataclass(frozen=True)
@@ -72,3 +81,20 @@ def derive(recordings: Sequence[Recording], question: PackedQuestion, alone: Ass
             MACHINES: to_json({recording.run_id: recording.head.profile for recording in recordings}),
         },
     )
+
+
+def with_current_keys(assessment: bytes) -> bytes:
+    """The assessment of a pack with the keys of this version; text that is not JSON is returned unchanged."""
+    try:
+        return to_json(_renamed(parse_line(assessment), ""))
+    except ValueError:
+        return assessment
+
+
+def _renamed(value: Any, key: str) -> Any:
+    if isinstance(value, list):
+        return [_renamed(item, key) for item in value]
+    if isinstance(value, dict):
+        names = _FORMER_KEYS.get(key, {})
+        return {names.get(name, name): _renamed(item, name) for name, item in value.items()}
+    return value

@@ -285,7 +285,7 @@ def summary_lists(context: Context) -> list[Text]:
     assessment, advice = context.assessment, context.advice
     lists = (
         ("Reasons", assessment.reasons),
-        ("Next steps", (*(advice.next if advice else ()), *assessment.settle, *_campaign_steps(context))),
+        ("Next steps", (*(advice.next if advice else ()), *assessment.next_steps, *_campaign_steps(context))),
         ("Caveats", (*(advice.cautions if advice else ()), *assessment.cautions)),
     )
     return [Text(title, tuple(dict.fromkeys(lines))) for title, lines in lists if lines]

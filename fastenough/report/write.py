@@ -176,7 +176,7 @@ def _documents(context: Context, on_share: OnShare) -> Iterable[tuple[str, bytes
         yield f"tables/{table.name}.md", markdown(table).encode()
         yield f"tables/{table.name}.tex", latex(table).encode()
     numbers = {
-        "version": 1,
+        "version": 2,
         "fastenough": __version__,
         "assessment": context.assessment,
         "advice": context.advice,

@@ -114,7 +114,7 @@ def kinds(folder: Path, probe: str | None = None) -> dict[str, bytes]:
 def _said(assessment: Assessment) -> None:
     """It can be printed and written."""
     json.dumps(
-        [assessment.headline, *assessment.reasons, *assessment.settle, *assessment.cautions], ensure_ascii=False
+        [assessment.headline, *assessment.reasons, *assessment.next_steps, *assessment.cautions], ensure_ascii=False
     ).encode()
 
 

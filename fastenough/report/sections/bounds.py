@@ -62,7 +62,7 @@ def _evidence_tables(context: Context) -> list[ReportTable]:
             evidence.source,
         )
         for judgment in context.assessment.judgments
-        for evidence in judgment.shown
+        for evidence in judgment.evidence
     ]
     columns = (
         Column("load", numeric=False),

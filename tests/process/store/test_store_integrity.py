@@ -103,7 +103,7 @@ def test_a_run_that_was_never_made_is_named(store: Store) -> None:
     page = (store.path.parent / "report" / "index.html").read_text()
     assert "run 3 of 3 (timer interval=1ms, load io) was planned but not measured" in page
     assert any("run 3 of 3 (timer interval=1ms, load io)" in reason for reason in assessment["reasons"])
-    assert any("--resume" in settle for settle in assessment["settle"])
+    assert any("--resume" in step for step in assessment["next_steps"])
 
 
 _CAMPAIGN = """

@@ -221,7 +221,7 @@ def test_a_hole_too_short_to_matter_shows_nothing_either(tmp_path: Path) -> None
     run = _run(tmp_path, values=values, views=("wakeup",), interval_ns=10**9, period_ns=500_000)
     [judgment] = judge([run], Requirement(200_000, 0.01, longest_burst=5)).judgments
     assert run.duration_ns == 30 * 10**9
-    assert {one.duration_ns for one in judgment.shown} == {29 * 10**9}
+    assert {one.duration_ns for one in judgment.evidence} == {29 * 10**9}
 
 
 def test_a_hole_in_one_long_interval_is_one_too(tmp_path: Path) -> None:
@@ -355,7 +355,7 @@ def test_disturbances_that_lie_apart_are_several_whatever_is_said_of_runs(tmp_pa
     path = tmp_path / "told.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     [judgment] = judge([read_recording(path)], Requirement(50_000, 0.0016, longest_burst=5)).judgments
-    assert judgment.verdict is Verdict.INCONCLUSIVE and judgment.shown[0].disturbances == (8, 8)
+    assert judgment.verdict is Verdict.INCONCLUSIVE and judgment.evidence[0].disturbances == (8, 8)
 
 
 def _at(tmp_path: Path, run_id: str, begin_s: float, *, changed: bool = False, **change: Any) -> Recording:

@@ -374,7 +374,7 @@ def test_without_it_there_is_no_pass(removals: Removals, which: int) -> None:
     assessment = judge([one], required)
     assert assessment.verdict is expected
     assert words in _text(assessment)
-    assert expected is Verdict.FAIL or assessment.settle, "it says what would settle it"
+    assert expected is Verdict.FAIL or assessment.next_steps, "it says what would settle it"
 
 
 CHECKS: list[tuple[ModuleType, str]] = [(checks, "RUN_CHECKS"), (evidence, "EVIDENCE_CHECKS")]
@@ -459,7 +459,7 @@ def test_too_few_samples_say_how_many_more_and_how_long(tmp_path: Path) -> None:
     values = [cpu[:12] for cpu in VALUES]
     [finding] = _judge(tmp_path, _good(values=values), replace(LIMIT, return_time_ns=10**10)).judgments[0].findings
     assert (finding.more_samples, finding.more_ns) == (6_000, 6e9)
-    assert finding.settle == "measure 6 s longer under this load"
+    assert finding.next_step == "measure 6 s longer under this load"
     enough = [[*cpu[:12], *cpu[:3]] for cpu in VALUES]
     assert _judge(tmp_path, _good(values=enough), replace(LIMIT, return_time_ns=10**10)).verdict is Verdict.PASS
 
@@ -490,7 +490,9 @@ def test_how_much_longer_is_said_once(tmp_path: Path) -> None:
     """A run may be too short for never, and too short at all: the longer of the two settles both."""
     said = _judge(tmp_path, _good(values=[cpu[:3] for cpu in VALUES]))
     assert len([finding for finding in said.judgments[0].findings if finding.more_ns]) == 2
-    assert [settle for settle in said.settle if "longer" in settle] == ["load cpu: measure 9 s longer under this load"]
+    assert [settle for settle in said.next_steps if "longer" in settle] == [
+        "load cpu: measure 9 s longer under this load"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -539,7 +541,7 @@ def test_a_pass_that_rests_on_a_declared_burst_says_so(tmp_path: Path, late: Lat
     required = Requirement(50_000, 0.02, longest_burst=longest)
     assessment = _judge(tmp_path, _good(**_rate(late)), required)
     assert assessment.verdict is Verdict.PASS
-    assert {one.declared_burst for judgment in assessment.judgments for one in judgment.shown} == {
+    assert {one.declared_burst for judgment in assessment.judgments for one in judgment.evidence} == {
         longest if rests else None
     }
     said = f"delays more than {longest} activations"
@@ -555,8 +557,8 @@ def test_a_pass_that_rests_on_a_declared_burst_says_so(tmp_path: Path, late: Lat
 def test_no_advice_asks_for_a_declaration_that_suits_the_data(tmp_path: Path, late: Late, declared: int | None) -> None:
     required = Requirement(50_000, 0.00005, longest_burst=declared)
     assessment = _judge(tmp_path, _good(**_rate(late)), required)
-    assert assessment.verdict is Verdict.INCONCLUSIVE and assessment.settle
-    assert "--longest-burst" not in " ".join(assessment.settle)
+    assert assessment.verdict is Verdict.INCONCLUSIVE and assessment.next_steps
+    assert "--longest-burst" not in " ".join(assessment.next_steps)
 
 
 @pytest.mark.parametrize(("longest", "told"), [(None, True), (4, True), (5, False)])

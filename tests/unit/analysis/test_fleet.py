@@ -55,7 +55,7 @@ def test_a_greater_share_needs_more_boards_and_their_number_is_said(store: Store
     add_boards(store, 7)
     found = judged(store, question=FleetQuestion(NEVER, 0.9))
     assert (found.verdict, found.evidence.boards_needed) == (Verdict.INCONCLUSIVE, 35)
-    assert any("28 more boards" in step for step in found.settle)
+    assert any("28 more boards" in step for step in found.next_steps)
     assert result_of(found, "number of activations")[0] == CONTRADICTED
 
 
@@ -73,7 +73,7 @@ def test_a_bad_board_among_few_is_named_without_a_verdict_on_the_type(store: Sto
     add_boards(store, 3, {1: [5_000]})
     found = judged(store)
     assert found.verdict is Verdict.INCONCLUSIVE and found.reasons[0].startswith("board b1:")
-    assert [step for step in found.settle if "b1" in step] == list(found.settle), "more boards lead to no PASS"
+    assert [step for step in found.next_steps if "b1" in step] == list(found.next_steps), "more boards lead to no PASS"
 
 
 def test_two_boards_of_one_machine_count_once(store: Store) -> None:
@@ -175,7 +175,7 @@ def test_a_run_that_cannot_be_trusted_is_not_judged_but_may_refuse(store: Store)
     add_run(store, "b1", machine(1), seed=21, late=[5_000], outcome="failed", reasons=("the link was lost",))
     found = judged(store, next(run.id for run in store.runs()))
     assert found.verdict is Verdict.INCONCLUSIVE and found.reasons[0].startswith("board b1:")
-    assert [step for step in found.settle if "b1" in step] == list(found.settle), "more boards lead to no PASS"
+    assert [step for step in found.next_steps if "b1" in step] == list(found.next_steps), "more boards lead to no PASS"
 
 
 def test_a_copy_of_a_run_is_no_other_board(store: Store) -> None:

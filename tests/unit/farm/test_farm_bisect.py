@@ -80,8 +80,8 @@ def test_the_step_is_found_where_it_is(tmp_path: Path, first_bad: int) -> None:
 def test_each_step_is_judged_by_bounds_and_not_by_its_maximum(tmp_path: Path) -> None:
     """Good ones have maxima of 9 ms, bad ones of 60 us: who went by maxima would call them the other way round."""
     found = bisect(NAMES, Simulated(tmp_path, rates(4)), QUESTION)
-    assert {step.found for step in found.steps} == {Rating.GOOD, Rating.BAD}
-    bad = next(step for step in found.steps if step.found is Rating.BAD)
+    assert {step.rating for step in found.steps} == {Rating.GOOD, Rating.BAD}
+    bad = next(step for step in found.steps if step.rating is Rating.BAD)
     shared = 100 * (1 - 0.05 / most_judged(len(NAMES)))
     assert f"at {shared:.10g} % confidence" in bad.reasons[0]
 
@@ -109,14 +109,14 @@ def test_where_none_between_can_be_decided_it_says_so(tmp_path: Path) -> None:
     assert f"after {NAMES[0]} (good) and no later than {NAMES[-1]} (bad)" in found.conclusion
     assert (found.last_good, found.first_bad) == (NAMES[0], NAMES[-1])
     assert len(found.steps) == most_judged(len(NAMES)) == len(found.undecided) + 2
-    assert all(step.settle for step in found.steps if step.found is Rating.UNDECIDED)
+    assert all(step.next_steps for step in found.steps if step.rating is Rating.UNDECIDED)
 
 
 def test_one_that_cannot_be_decided_is_stepped_round(tmp_path: Path) -> None:
     board = Simulated(tmp_path, rates(6) | {NAMES[4]: ALLOWED})
     found = bisect(NAMES, board, BisectSetup(RequirementCriterion(REQUIREMENT, ("cpu",)), 80 * 10**9, 80 * 10**9))
     assert (found.last_good, found.first_bad) == (NAMES[5], NAMES[6])
-    assert {step.configuration: step.found for step in found.steps}[NAMES[4]] is Rating.UNDECIDED
+    assert {step.configuration: step.rating for step in found.steps}[NAMES[4]] is Rating.UNDECIDED
 
 
 def test_one_that_does_not_boot_is_stepped_round(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_one_that_does_not_boot_is_stepped_round(tmp_path: Path) -> None:
     found = bisect(NAMES, measure, QUESTION)
     assert (found.last_good, found.first_bad) == (NAMES[5], NAMES[6])
     dead = next(step for step in found.steps if step.configuration == NAMES[4])
-    assert (dead.found, dead.measurements, dead.reasons) == (Rating.SKIPPED, 1, ("it did not come up",))
+    assert (dead.rating, dead.measurements, dead.reasons) == (Rating.SKIPPED, 1, ("it did not come up",))
 
 
 def _dead(folder: Path, configuration: str) -> Recording:
@@ -176,7 +176,7 @@ def test_an_end_that_cannot_be_measured_ends_the_search(tmp_path: Path, end: int
         return [] if configuration == NAMES[end] else board(configuration, duration_ns)
 
     found = bisect(NAMES, measure, QUESTION)
-    assert not found.decided and NAMES[end] in found.conclusion and found.steps[end].found is Rating.SKIPPED
+    assert not found.decided and NAMES[end] in found.conclusion and found.steps[end].rating is Rating.SKIPPED
 
 
 class Emulated:
@@ -217,14 +217,14 @@ def test_guests_are_held_against_the_first_one_though_they_get_no_verdict(tmp_pa
     assert (found.last_good, found.first_bad, found.decided) == (NAMES[first_bad - 1], NAMES[first_bad], True)
     assert found.emulated
     assert board.asked[0] == (NAMES[0], BESIDE.most_ns), "what all others are held against"
-    bad = next(step for step in found.steps if step.found is Rating.BAD)
+    bad = next(step for step in found.steps if step.rating is Rating.BAD)
     assert bad.reasons[0].endswith("allowed 100 µs")
 
 
 def test_what_lies_where_it_is_allowed_is_neither_good_nor_bad(tmp_path: Path) -> None:
     found = bisect(["a", "b"], Emulated(tmp_path, {"a": 300_000, "b": 400_000}), BESIDE)
-    assert not found.decided and found.steps[1].found is Rating.UNDECIDED
-    assert found.steps[1].measured_ns == BESIDE.most_ns and found.steps[1].settle
+    assert not found.decided and found.steps[1].rating is Rating.UNDECIDED
+    assert found.steps[1].measured_ns == BESIDE.most_ns and found.steps[1].next_steps
 
 
 def test_what_is_shown_beside_the_first_one_is_right_as_often_as_is_said(tmp_path: Path) -> None:
@@ -235,22 +235,22 @@ def test_what_is_shown_beside_the_first_one_is_right_as_often_as_is_said(tmp_pat
         board.folder.mkdir()
         board.random = np.random.default_rng(seed)
         first, here = board("a", BESIDE.most_ns), board("b", BESIDE.most_ns)
-        said.append(SLOWER.look(here, first, 0.95, 0).found)
+        said.append(SLOWER.look(here, first, 0.95, 0).rating)
     assert sum(one is not Rating.UNDECIDED for one in said) <= 7
 
 
 def test_good_beside_the_first_one_needs_evidence_and_what_is_broken_is_neither(tmp_path: Path) -> None:
     board = Emulated(tmp_path, {"a": 300_000, "b": 300_000})
     first, here = board("a", BESIDE.most_ns), board("b", BESIDE.most_ns)
-    assert SLOWER.look(here, first, 0.99, 0).found is Rating.GOOD
+    assert SLOWER.look(here, first, 0.99, 0).rating is Rating.GOOD
     slow = [np.array_split(900_000 + board.random.integers(0, 90_000, 8000), 40)]
     plan = Plan(slow, "run-3", "none", marks=("emulated",), period_ns=PERIOD_NS)
-    assert SLOWER.look([recording(tmp_path, plan)], first, 0.99, 0).found is Rating.BAD
+    assert SLOWER.look([recording(tmp_path, plan)], first, 0.99, 0).rating is Rating.BAD
     lost = recording(tmp_path, replace(plan, run_id="run-4", lost=5))
-    assert SLOWER.look([lost], first, 0.99, 0).found is Rating.UNDECIDED
+    assert SLOWER.look([lost], first, 0.99, 0).rating is Rating.UNDECIDED
     other = Emulated(tmp_path, {"a": 300_000, "b": 300_000}, load="cpu")
     other.asked = board.asked * 2
-    assert SLOWER.look(other("b", BESIDE.most_ns), first, 0.99, 0).found is Rating.UNDECIDED
+    assert SLOWER.look(other("b", BESIDE.most_ns), first, 0.99, 0).rating is Rating.UNDECIDED
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,20 @@ def test_a_change_of_any_file_is_detected(tmp_path: Path, good: bytes, place: st
     require_refused(tmp_path, zipped(files | {name: bytes(content)}))
 
 
+def test_a_pack_with_keys_of_an_older_version_is_verified(tmp_path: Path, store: Store, runs: list[str]) -> None:
+    """The keys of the assessment were renamed; a changed figure is still found out."""
+    packed = pack_of(store, runs, selection=Selection.ONLY_THESE)
+    assessment = files_of(packed)["assessment.json"]
+    former = assessment
+    for key, old in ((b"next_steps", b"settle"), (b"next_step", b"settle"), (b"evidence", b"shown")):
+        former = former.replace(b'"%s":' % key, b'"%s":' % old)
+    assert former.count(b'"settle":') > 1 and former.count(b'"shown":') > 1
+    found = verified(tmp_path, with_files(packed, {"assessment.json": former}))
+    assert found.same and not found.differences
+    forged = former.replace(b'"exceeded": 0', b'"exceeded": 1')
+    assert forged != former and not verified(tmp_path, with_files(packed, {"assessment.json": forged})).same
+
+
 def test_missing_added_and_moved_files_are_detected(tmp_path: Path, good: bytes) -> None:
     files = files_of(good)
     for name in files:

@@ -38,7 +38,7 @@ def test_growing_data_pass_at_the_stated_confidence_at_any_look(tmp_path: Path) 
     runs = [_run(tmp_path, f"run-{number}", 3) for number in range(5)]
     said = [judge_asked(runs[: count + 1], question, store) for count in range(5)]
     assert [one.verdict for one in said] == [Verdict.INCONCLUSIVE] * 4 + [Verdict.PASS]
-    assert {one.confidence for each in said for judgment in each.judgments for one in judgment.shown} == {0.95}
+    assert {one.confidence for each in said for judgment in each.judgments for one in judgment.evidence} == {0.95}
 
 
 REWORDED: tuple[Callable[[int], Requirement], ...] = (
