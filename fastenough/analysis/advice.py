@@ -124,14 +124,14 @@ class Step:
     """One box of the path."""
 
     approach: Approach
-    standing: ApproachRating
+    rating: ApproachRating
 
 
 @dataclass(frozen=True)
 class Advice:
     """The path through the chart and its end.
 
-    ``basis``: the data that it rests on.  ``aside``: measured approaches off the path, by name.  ``cost``: of the
+    ``basis``: the data that it rests on.  ``off_path``: measured approaches off the path, by name.  ``cost``: of the
     approach to deliver.  ``next``: next steps if undecided.
     """
 
@@ -143,10 +143,10 @@ class Advice:
     text: str
     cost: str
     next: tuple[str, ...]
-    aside: tuple[tuple[str, ApproachRating], ...]
+    off_path: tuple[tuple[str, ApproachRating], ...]
     basis: str
     cautions: tuple[str, ...]
-    standings: Mapping[str, ApproachRating]
+    ratings: Mapping[str, ApproachRating]
     life_safety: str = LIFE_SAFETY
 
     @property
@@ -174,7 +174,7 @@ def chart_of(requirement: Requirement) -> Mapping[str, Turn]:
 
 
 def advise(
-    standings: Mapping[str, ApproachRating],
+    ratings: Mapping[str, ApproachRating],
     requirement: Requirement,
     *,
     probe: str,
@@ -182,25 +182,25 @@ def advise(
     times: float = MARGINAL_TIMES,
     cautions: Sequence[str] = (),
 ) -> Advice:
-    """Walk the chart; ``standings``: ratings by the name of an approach, with or without a box in the chart."""
+    """Walk the chart; ``ratings``: ratings by the name of an approach, with or without a box in the chart."""
     chart = chart_of(requirement)
     steps, box_id = [], next(iter(chart))
     while box_id in chart:
-        step = Step(APPROACHES[box_id], standings.get(box_id, NOT_MEASURED))
+        step = Step(APPROACHES[box_id], ratings.get(box_id, NOT_MEASURED))
         steps.append(step)
         following = _following(
             chart[box_id],
-            step.standing.answer,
-            any(standings.get(box, NOT_MEASURED).answer is Grade.GOOD for box in chart),
+            step.rating.grade,
+            any(ratings.get(box, NOT_MEASURED).grade is Grade.GOOD for box in chart),
         )
         if following is None:
             break
         box_id = following
-    ending = _ending(steps[-1].standing.answer, box_id)
+    ending = _ending(steps[-1].rating.grade, box_id)
     on_path = {step.approach.id for step in steps}
-    aside = tuple(
-        (APPROACHES[name].title if name in APPROACHES else name, standing)
-        for name, standing in standings.items()
+    off_path = tuple(
+        (APPROACHES[name].title if name in APPROACHES else name, rating)
+        for name, rating in ratings.items()
         if name not in on_path
     )
     return Advice(
@@ -209,13 +209,13 @@ def advise(
         _side(requirement),
         tuple(steps),
         ending,
-        _text(ending, steps[-1], aside),
+        _text(ending, steps[-1], off_path),
         _cost(ending, steps[-1]),
         _next(ending, steps[-1], requirement, probe),
-        aside,
+        off_path,
         basis,
-        (*_own_cautions(requirement, ending, aside), *cautions),
-        dict(standings),
+        (*_own_cautions(requirement, ending, off_path), *cautions),
+        dict(ratings),
     )
 
 
@@ -247,12 +247,12 @@ def _side(requirement: Requirement) -> str:
     )
 
 
-def _text(ending: Ending, last: Step, aside: Sequence[tuple[str, ApproachRating]]) -> str:
+def _text(ending: Ending, last: Step, off_path: Sequence[tuple[str, ApproachRating]]) -> str:
     title = last.approach.title
-    good = [name for name, standing in aside if standing.answer is Grade.GOOD]
+    good = [name for name, rating in off_path if rating.grade is Grade.GOOD]
     if ending is Ending.HARDWARE and good:
         return f"The chart ends at dedicated hardware, but {', '.join(good)}, off its path, was measured as good enough"
-    if ending is Ending.HARDWARE and last.standing.answer is Grade.OFF_THE_MAP:
+    if ending is Ending.HARDWARE and last.rating.grade is Grade.OFF_THE_MAP:
         return (
             f"Use dedicated hardware: {title} is off the map: it does not meet even {OFF_THE_MAP_TIMES:g} times "
             "the limit"
@@ -271,12 +271,12 @@ def _cost(ending: Ending, last: Step) -> str:
 
 def _next(ending: Ending, last: Step, requirement: Requirement, probe: str) -> tuple[str, ...]:
     if ending is Ending.UNDECIDED:
-        return last.standing.next_steps or ("measure longer, under the load of the application",)
+        return last.rating.next_steps or ("measure longer, under the load of the application",)
     if ending is not Ending.MEASURE:
         return ()
     approach = last.approach
     return (
-        *last.standing.reasons,
+        *last.rating.reasons,
         f"on a {_KERNELS[approach.kernel]} kernel: fastenough run {probe} --implementation "
         f"{approach.implementations[0]} --load LOADS --duration TIME, {_enough(requirement)}",
     )
@@ -300,14 +300,16 @@ def _enough(requirement: Requirement) -> str:
     )
 
 
-def _own_cautions(requirement: Requirement, ending: Ending, aside: Sequence[tuple[str, ApproachRating]]) -> list[str]:
+def _own_cautions(
+    requirement: Requirement, ending: Ending, off_path: Sequence[tuple[str, ApproachRating]]
+) -> list[str]:
     cautions = []
     if 0 < requirement.miss_rate < 0.05:
         cautions.append(
             "The paper's chart has two sides, 95 % and 100 %. A requirement that allows misses takes the "
             f"side of 95 %, and is judged at its own rate, {words.rate(requirement.miss_rate)}"
         )
-    good = [name for name, standing in aside if standing.answer is Grade.GOOD]
+    good = [name for name, rating in off_path if rating.grade is Grade.GOOD]
     if good and requirement.miss_rate == 0 and ending is not Ending.DELIVER:
         cautions.append(
             f"Measured as good, but off the path: {', '.join(good)}. For 100 % the paper starts with Xenomai, "

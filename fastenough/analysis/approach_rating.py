@@ -44,7 +44,7 @@ class Grade(StrEnum):
 class ApproachRating:
     """Grade of an approach, its reasons, next steps and runs.  ``verdict``: at the limit itself."""
 
-    answer: Grade
+    grade: Grade
     reasons: tuple[str, ...] = ()
     next_steps: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
@@ -93,9 +93,9 @@ def setups(recordings: Sequence[Recording]) -> list[list[Recording]]:
     return list(groups.values())
 
 
-def best(standings: Iterable[ApproachRating]) -> ApproachRating:
+def best(ratings: Iterable[ApproachRating]) -> ApproachRating:
     """The best rating among setups of an approach; an undecided one ranks after a good one."""
-    return min(standings, key=lambda rating: _BEST_FIRST.index(rating.answer), default=NOT_MEASURED)
+    return min(ratings, key=lambda rating: _BEST_FIRST.index(rating.grade), default=NOT_MEASURED)
 
 
 _BEST_FIRST = (

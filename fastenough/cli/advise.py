@@ -32,11 +32,11 @@ from fastenough.report import require_writable
 
 
 def _print_step(step: Step, last: bool) -> None:
-    say(f"[ {step.approach.title} ]  {step.standing.answer}", "  ")
-    for line in step.standing.reasons:
+    say(f"[ {step.approach.title} ]  {step.rating.grade}", "  ")
+    for line in step.rating.reasons:
         say(line, "    |  ")
     say(f"cost: {step.approach.cost}", "    |  ")
-    how_bad = step.standing.answer.partition(": ")[2] if not last else ""
+    how_bad = step.rating.grade.partition(": ")[2] if not last else ""
     say(f"v  {how_bad}".rstrip(), "    ")
 
 
@@ -58,7 +58,7 @@ def _print(advice: Advice) -> None:
     for title, lines in (
         ("Next steps", advice.next),
         ("Cost of meeting the limit", cost),
-        ("Not on the path", [f"{name}: {standing.answer}" for name, standing in advice.aside]),
+        ("Not on the path", [f"{name}: {rating.grade}" for name, rating in advice.off_path]),
         ("Caveats", advice.cautions),
     ):
         if lines:

@@ -80,12 +80,12 @@ def advise_by_runs(recordings: Sequence[Recording], request: AdviceRequest, stor
     shared_requirement = _share_confidence(
         request.requirement, sum(len(candidates.get(box, ())) for box in chart_of(request.requirement))
     )
-    standings = {
+    ratings = {
         name: _box(some, shared_requirement, loads, request, store) if some else unfit[name]
         for name, some in candidates.items()
     }
     return advise(
-        standings,
+        ratings,
         request.requirement,
         probe=request.probe,
         times=request.times,
@@ -178,12 +178,12 @@ def advise_by_reference(reference: Reference, request: AdviceRequest) -> Advice:
         of_box.setdefault((figure.configuration, figure.variant), []).append(
             PublishedFigure(name, figure.p95_ns, figure.maximum_ns, figure.beyond)
         )
-    standings = {
+    ratings = {
         name: best(rate_published(some, request.requirement, request.times) for some in of_box.values())
         for name, of_box in boxes.items()
     }
     return advise(
-        standings,
+        ratings,
         request.requirement,
         probe=request.probe,
         times=request.times,

@@ -62,7 +62,7 @@ def _walked(advice: Advice) -> list[str]:
 def _box(axes: Axes, advice: Advice, box: str, place: Place, on_path: bool) -> Annotation:
     title = _NAMES.get(box)
     if title is None:
-        answer = advice.standings.get(box, NOT_MEASURED).answer
+        answer = advice.ratings.get(box, NOT_MEASURED).grade
         title = f"{APPROACHES[box].title}\n{answer}"
     colour = _ON_PATH if on_path else _OFF_PATH
     return axes.annotate(
@@ -150,7 +150,7 @@ def _chart(advice: Advice) -> Picture:
         else:
             _edge(axes, boxes[begin], boxes[end], label, (begin, end) in taken)
     rows = [
-        (begin, end, label, advice.standings.get(begin, NOT_MEASURED).answer, "yes" if (begin, end) in taken else "no")
+        (begin, end, label, advice.ratings.get(begin, NOT_MEASURED).grade, "yes" if (begin, end) in taken else "no")
         for begin, end, label in edges
     ]
     caption = (
@@ -168,7 +168,7 @@ def _spoken(walked: list[str]) -> list[str]:
 def _table(advice: Advice) -> ReportTable:
     columns = tuple(Column(title, numeric=False) for title in ("approach", "answer", "reason", "maintenance cost"))
     rows = [
-        (step.approach.title, str(step.standing.answer), " · ".join(step.standing.reasons) or "–", step.approach.cost)
+        (step.approach.title, str(step.rating.grade), " · ".join(step.rating.reasons) or "–", step.approach.cost)
         for step in advice.steps
     ]
     return ReportTable(
@@ -186,11 +186,11 @@ def _table(advice: Advice) -> ReportTable:
     )
 
 
-def _aside(advice: Advice) -> list[ReportTable]:
+def _off_path(advice: Advice) -> list[ReportTable]:
     rows = [
-        (name, str(rating.answer), " · ".join(rating.reasons) or "–")
-        for name, rating in advice.aside
-        if rating.answer is not Grade.NO_DATA
+        (name, str(rating.grade), " · ".join(rating.reasons) or "–")
+        for name, rating in advice.off_path
+        if rating.grade is not Grade.NO_DATA
     ]
     columns = tuple(Column(title, numeric=False) for title in ("approach", "answer", "reason"))
     return [ReportTable("advice-aside", "Measured approaches that are not on the path", columns, rows)] if rows else []
@@ -206,5 +206,5 @@ def section(context: Context) -> Section | None:
         "Recommended approach",
         f"{advice.text}. {advice.side} (limit {words.exact_time(required.limit_ns)}, "
         f"{words.percent(required.confidence)} confidence). Maintenance cost: {advice.cost}.",
-        [_chart(advice), _table(advice), *_aside(advice)],
+        [_chart(advice), _table(advice), *_off_path(advice)],
     )

@@ -87,15 +87,15 @@ def test_the_frequencies_of_its_abstract_lead_to_what_it_names(khz: float, miss_
 def test_published_figures_are_marked_as_exact_and_as_nobodys_evidence() -> None:
     found = by_paper(200, 0.05)
     assert "taken as exact" in found.basis and "nor bounds" in found.basis
-    assert all("taken as exact" in step.standing.reasons[0] for step in found.steps)
+    assert all("taken as exact" in step.rating.reasons[0] for step in found.steps)
     assert any("evidence about your machine" in caution for caution in found.cautions)
     assert "injure or kill" in found.life_safety
-    assert [step.standing.answer for step in found.steps] == [Grade.MARGINAL, Grade.GOOD]
+    assert [step.rating.grade for step in found.steps] == [Grade.MARGINAL, Grade.GOOD]
 
 
 def test_what_is_not_said_is_left_out_of_the_name_of_what_is_beside_the_path() -> None:
     advice = advise_by_reference(find_reference("rtlinux"), AdviceRequest(Requirement(50_000), "mutex"))
-    assert [name for name, _ in advice.aside] == ["rtlinux"]
+    assert [name for name, _ in advice.off_path] == ["rtlinux"]
 
 
 def test_a_rate_the_source_has_no_figure_for_is_undecided_where_it_matters() -> None:
@@ -123,8 +123,8 @@ def test_every_answer_in_every_box_leads_on_or_ends(chart: dict[str, Any]) -> No
     requirement = Requirement(100_000, 0.05 if chart is TOLERANT else 0.0)
     for number in range(len(ANSWERS) ** len(boxes)):
         answers = {box: ANSWERS[number // len(ANSWERS) ** place % len(ANSWERS)] for place, box in enumerate(boxes)}
-        standings = {box: ApproachRating(answer) for box, answer in answers.items()}
-        found = advise(standings, requirement, probe="timer", basis="x")
+        ratings = {box: ApproachRating(answer) for box, answer in answers.items()}
+        found = advise(ratings, requirement, probe="timer", basis="x")
         path = [step.approach.id for step in found.steps]
         assert len(set(path)) == len(path) and path[0] == boxes[0] and set(path) <= set(boxes)
         last = answers[path[-1]]
@@ -213,14 +213,14 @@ def test_bounds_decide_each_branch(tmp_path: Path, store: Store) -> None:
     """Stock is late by less than twice the limit (marginal), PREEMPT_RT keeps it: the path of the paper."""
     runs = [run(tmp_path, "stock", "linux-user", 150, 0.1), run(tmp_path, "rt", "linux-user", 50, 0.1)]
     found = advised(store, runs, TOLERANT_100US)
-    assert [(step.approach.id, step.standing.answer) for step in found.steps] == [
+    assert [(step.approach.id, step.rating.grade) for step in found.steps] == [
         ("user-stock", Grade.MARGINAL),
         ("user-rt", Grade.GOOD),
     ]
     assert found.ending is Ending.DELIVER and "PREEMPT_RT" in found.cost
     awful = advised(store, [run(tmp_path, "stock", "linux-user", 500, 0.1, seed=1), runs[1]], TOLERANT_100US)
     assert [step.approach.id for step in awful.steps] == ["user-stock", "xenomai-user"]
-    assert (awful.ending, awful.steps[0].standing.answer) == (Ending.MEASURE, Grade.AWFUL)
+    assert (awful.ending, awful.steps[0].rating.grade) == (Ending.MEASURE, Grade.AWFUL)
     assert any("--implementation xenomai-user" in line and "Xenomai kernel" in line for line in awful.next)
 
 
@@ -234,9 +234,9 @@ def test_an_interval_astride_the_threshold_is_undecided(tmp_path: Path, store: S
 def test_an_idle_machine_is_not_good_enough(tmp_path: Path, store: Store) -> None:
     found = advised(store, [run(tmp_path, "stock", "linux-user", 20, 0.1, load="none")], TOLERANT_100US)
     assert found.ending is Ending.UNDECIDED
-    assert any("without load" in line for line in found.steps[0].standing.reasons)
+    assert any("without load" in line for line in found.steps[0].rating.reasons)
     late = advised(store, [run(tmp_path, "stock", "linux-user", 500, 0.1, load="none")], TOLERANT_100US)
-    assert late.steps[0].standing.answer is Grade.AWFUL, "who is late when idle is late"
+    assert late.steps[0].rating.grade is Grade.AWFUL, "who is late when idle is late"
 
 
 def test_a_setup_is_good_under_every_load_that_another_was_measured_under(tmp_path: Path, store: Store) -> None:
@@ -247,7 +247,7 @@ def test_a_setup_is_good_under_every_load_that_another_was_measured_under(tmp_pa
     ]
     found = advised(store, runs, TOLERANT_100US)
     assert (found.ending, found.steps[-1].approach.id) == (Ending.UNDECIDED, "xenomai-user")
-    assert any("no run has load io" in line for line in found.steps[-1].standing.reasons)
+    assert any("no run has load io" in line for line in found.steps[-1].rating.reasons)
     more = advised(store, [*runs, run(tmp_path, "xenomai", "xenomai-user", 20, 0.1, load="io", seed=7)], TOLERANT_100US)
     assert end_of(more) == "xenomai-user"
 
@@ -265,9 +265,9 @@ def test_the_best_of_several_setups_counts_and_shares_the_error(tmp_path: Path, 
         )
 
     found = advised(store, [setup(1, 500), setup(99, 50)], TOLERANT_100US)
-    assert found.standings["xenomai-user"].answer is Grade.GOOD
-    assert found.standings["xenomai-user"].runs == ("xenomai-xenomai-user-cpu-99",)
-    assert "97.5 %" in " ".join(found.standings["xenomai-user"].reasons)
+    assert found.ratings["xenomai-user"].grade is Grade.GOOD
+    assert found.ratings["xenomai-user"].runs == ("xenomai-xenomai-user-cpu-99",)
+    assert "97.5 %" in " ".join(found.ratings["xenomai-user"].reasons)
 
 
 def test_never_is_judged_by_the_maximum_and_its_return_time(tmp_path: Path, store: Store) -> None:
@@ -278,7 +278,7 @@ def test_never_is_judged_by_the_maximum_and_its_return_time(tmp_path: Path, stor
         run(tmp_path, "xenomai", "xenomai-kernel", 50, 0.1),
     ]
     found = advised(store, runs, NEVER)
-    assert [(step.approach.id, step.standing.answer) for step in found.steps] == [
+    assert [(step.approach.id, step.rating.grade) for step in found.steps] == [
         ("xenomai-user", Grade.AWFUL),
         ("xenomai-kernel", Grade.GOOD),
     ]
@@ -291,8 +291,8 @@ def test_an_instrument_is_believed_before_the_board(tmp_path: Path, store: Store
     outside = run(tmp_path, "stock", "linux-user", 500, 0.1, seed=1, head={"instrument": {"name": "uno"}})
     inside = run(tmp_path, "stock", "linux-user", 20, 0.1, seed=2, marks=("self-measured",))
     found = advised(store, [inside, outside], TOLERANT_100US)
-    assert found.steps[0].standing.runs == (outside.run_id,)
-    assert found.steps[0].standing.answer is Grade.AWFUL
+    assert found.steps[0].rating.runs == (outside.run_id,)
+    assert found.steps[0].rating.grade is Grade.AWFUL
 
 
 def test_emulated_runs_decide_nothing(tmp_path: Path, store: Store) -> None:
@@ -376,13 +376,13 @@ def test_what_is_off_the_map_goes_straight_to_hardware() -> None:
     """307 µs are more than 20 times 15 µs; where another box is good, the walk goes on to it."""
     off, awful = by_paper(15, 0.05), by_paper(16, 0.05)
     assert [step.approach.id for step in off.steps] == ["user-stock"] and off.ending is Ending.HARDWARE
-    assert len(awful.steps) == 3 and awful.steps[0].standing.answer is Grade.AWFUL
+    assert len(awful.steps) == 3 and awful.steps[0].rating.grade is Grade.AWFUL
     section = advice_section.section(replace(make_context([], _no_runs()), advice=off))
     assert section is not None
     (picture,) = [part for part in section.parts if isinstance(part, Picture)]
     assert [row[:3] for row in picture.data[1] if row[4] == "yes"] == [("user-stock", "hardware", "no: off the map")]
-    standings = {"user-stock": ApproachRating(Grade.OFF_THE_MAP), "xenomai-user": ApproachRating(Grade.GOOD)}
-    assert end_of(advise(standings, Requirement(1000, 0.05), probe="timer", basis="x")) == "xenomai-user"
+    ratings = {"user-stock": ApproachRating(Grade.OFF_THE_MAP), "xenomai-user": ApproachRating(Grade.GOOD)}
+    assert end_of(advise(ratings, Requirement(1000, 0.05), probe="timer", basis="x")) == "xenomai-user"
 
 
 def _no_runs() -> Any:
