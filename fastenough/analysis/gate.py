@@ -81,7 +81,7 @@ class Limit:
     """A limit for the runs of a board, a probe and a load (None: of every one).  ``place``: its place in the file."""
 
     place: str
-    asked: Growth | Requirement | Budget
+    criterion: Growth | Requirement | Budget
     board: str | None = None
     probe: str | None = None
     load: str | None = None
@@ -104,10 +104,10 @@ class Limit:
 
     @property
     def text(self) -> str:
-        if not isinstance(self.asked, Requirement):
-            return self.asked.text
-        rate = f"at most {words.rate_of(self.asked.miss_rate, 'activations')}" if self.asked.miss_rate else ""
-        return f"{rate or 'never'} above {words.exact_time(self.asked.limit_ns)}"
+        if not isinstance(self.criterion, Requirement):
+            return self.criterion.text
+        rate = f"at most {words.rate_of(self.criterion.miss_rate, 'activations')}" if self.criterion.miss_rate else ""
+        return f"{rate or 'never'} above {words.exact_time(self.criterion.limit_ns)}"
 
 
 ENVIRONMENT = (
@@ -322,10 +322,10 @@ def judge_growth(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list
     results = [
         grown
         for limit in limits
-        if isinstance(limit.asked, Growth)
+        if isinstance(limit.criterion, Growth)
         for pair in pairs
         if limit.is_for(pair.runs[0])
-        for grown in _grown(limit, limit.asked, pair)
+        for grown in _grown(limit, limit.criterion, pair)
     ]
     tested = [result for result in results if result.chance is not None]
     shares = [(result.chance or 0.0) / (1 - result.growth.confidence) for result in tested]
@@ -336,9 +336,9 @@ def judge_growth(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list
 def judge_budgets(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list[LimitResult]:
     """The results of the budgets of paths: exact, hence each by itself."""
     return [
-        _judged_budget(limit, limit.asked, pair, comparison)
+        _judged_budget(limit, limit.criterion, pair, comparison)
         for limit in limits
-        if isinstance(limit.asked, Budget)
+        if isinstance(limit.criterion, Budget)
         for pair in pairs
         if limit.is_for(pair.runs[0])
         for comparison in pair.instructions

@@ -60,9 +60,9 @@ class NightsData:
 def nights_questions(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list[NightsQuestion]:
     """Each limit on growth, for each judged series that it applies to."""
     applicable = [
-        (limit, limit.asked, pair, sides)
+        (limit, limit.criterion, pair, sides)
         for limit in limits
-        if isinstance(limit.asked, Growth)
+        if isinstance(limit.criterion, Growth)
         for pair in pairs
         if limit.is_for(pair.runs[0])
         for sides in pair.sides

@@ -60,22 +60,22 @@ def _print(checked: CheckResult, sentence: str) -> None:
             )
         for text in pair.differs:
             say(text, "  ")
-    if checked.held:
+    if checked.limits:
         print_table(
             "",
             ("verdict", "subject", "limit"),
-            [(result.verdict.value, result.subject, result.limit.text) for result in checked.held],
+            [(result.verdict.value, result.subject, result.limit.text) for result in checked.limits],
             texts=3,
         )
-    for result in checked.held:
+    for result in checked.limits:
         say(f"{result.verdict}: {result.limit.text}: {result.reason}")
     for text in _departures(checked):
         say(text)
     for gap in checked.gaps:
         say(gap)
     say(
-        f"{checked.verdict}: {_met_text(checked.held)}"
-        if checked.held
+        f"{checked.verdict}: {_met_text(checked.limits)}"
+        if checked.limits
         else f"{checked.verdict}: no limits given (--limits, docs/check.md)"
         if checked.verdict is Verdict.NO_LIMIT
         else f"{checked.verdict}"
@@ -104,7 +104,7 @@ def _cases(checked: CheckResult, sentence: str) -> list[Case]:
             sentence,
             result.duration_ns / 1e9,
         )
-        for result in checked.held
+        for result in checked.limits
     ]
     departed = Verdict.NO_LIMIT if checked.verdict is Verdict.NO_LIMIT else Verdict.FAIL
     cases += [
@@ -197,14 +197,16 @@ def command(
     if junit_path is not None:
         _write(junit_path, suite(_cases(checked, sentence), SuiteContext.of(runs_checked)))
     if markdown_path is not None:
-        page = markdown(sentence, checked.verdict, checked.pairs, checked.held, [*_departures(checked), *checked.gaps])
+        page = markdown(
+            sentence, checked.verdict, checked.pairs, checked.limits, [*_departures(checked), *checked.gaps]
+        )
         _write(markdown_path, page.encode())
     if as_json:
         print_json(
             {
                 "conclusion": sentence,
                 "verdict": checked.verdict,
-                "held": checked.held,
+                "limits": checked.limits,
                 "gaps": checked.gaps,
                 "departures": checked.departures,
                 "comparisons": checked.comparisons,

@@ -63,7 +63,7 @@ class CheckResult:
     verdict: Verdict
     pairs: tuple[BaselinePair, ...]
     alone: tuple[Group, ...]
-    held: tuple[LimitResult, ...]
+    limits: tuple[LimitResult, ...]
     gaps: tuple[str, ...]
     not_applicable: tuple[str, ...] = ()
     departures: tuple[Departure, ...] = ()
@@ -193,9 +193,9 @@ def _why_unused(limit: Limit, runs: Sequence[Recording]) -> str:
     if not mine:
         return "no run matches this limit"
     counted = all(map(counts_instructions, mine))
-    if isinstance(limit.asked, Budget) and not counted:
+    if isinstance(limit.criterion, Budget) and not counted:
         return "only paths on deterministic boards have a length in instructions"
-    if isinstance(limit.asked, Growth) and counted:
+    if isinstance(limit.criterion, Growth) and counted:
         return "on deterministic boards the length of a path is limited (path, longer-by), not the growth of a quantile"
     return "the baseline has no comparable run"
 
@@ -214,7 +214,7 @@ def _windows(pair: BaselinePair, chosen: _Chosen) -> list[BaselinePair]:
 
 def _growth_results(limits: Sequence[Limit], pairs: Sequence[BaselinePair], chosen: _Chosen) -> list[LimitResult]:
     """Of each limit on growth what the fewest nights decide; the windows share the error that is allowed."""
-    growth_limits = [limit for limit in limits if isinstance(limit.asked, Growth)]
+    growth_limits = [limit for limit in limits if isinstance(limit.criterion, Growth)]
     windows = [_windows(pair, chosen) for pair in pairs if any(limit.is_for(pair.runs[0]) for limit in growth_limits)]
     most = max(map(len, windows), default=0)
     shared = {id(limit): limit for limit in growth_limits}
@@ -239,9 +239,11 @@ def _growth_results(limits: Sequence[Limit], pairs: Sequence[BaselinePair], chos
 
 def _stricter(limit: Limit, windows: int) -> Limit:
     """At its share of the error: with so many windows, a PASS or a FAIL by chance is no more likely than with one."""
-    if not isinstance(limit.asked, Growth):
+    if not isinstance(limit.criterion, Growth):
         return limit
-    return replace(limit, asked=replace(limit.asked, confidence=1 - (1 - limit.asked.confidence) / max(1, windows)))
+    return replace(
+        limit, criterion=replace(limit.criterion, confidence=1 - (1 - limit.criterion.confidence) / max(1, windows))
+    )
 
 
 def _with_nights(held: LimitResult, pairs: Sequence[BaselinePair]) -> LimitResult:
@@ -292,8 +294,8 @@ def _growth_results_by_key(
     """The result of each limit on growth: of all nights since a change, or of this night."""
     if chosen.change is None:
         for result in _growth_results(limits, pairs, chosen):
-            if isinstance(result.limit.asked, Growth):
-                yield _growth_without(result, result.limit.asked, pairs, chosen)
+            if isinstance(result.limit.criterion, Growth):
+                yield _growth_without(result, result.limit.criterion, pairs, chosen)
         return
     questions = nights_questions(limits, pairs)
     for pair in pairs:
@@ -310,8 +312,8 @@ def _results_by_key(
     for held in judge_budgets(limits, pairs):
         yield held, []
     for limit in limits:
-        if isinstance(limit.asked, Requirement):
-            yield from _by_itself(limit, limit.asked, runs, chosen)
+        if isinstance(limit.criterion, Requirement):
+            yield from _by_itself(limit, limit.criterion, runs, chosen)
 
 
 def _all_results(

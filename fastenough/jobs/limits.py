@@ -35,7 +35,7 @@ class Limits:
     @property
     def has_growth(self) -> bool:
         """Whether a limit is on growth."""
-        return any(isinstance(limit.asked, Growth) for limit in self.limits)
+        return any(isinstance(limit.criterion, Growth) for limit in self.limits)
 
 
 def read_limits(path: Path) -> Limits:

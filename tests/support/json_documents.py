@@ -377,7 +377,7 @@ DOCUMENTS: Mapping[str, Any] = {
         {
             "conclusion": str,
             "verdict": Verdict,
-            "held": ListOf(LimitResult),
+            "limits": ListOf(LimitResult),
             "gaps": _Strings,
             "departures": ListOf(Departure),
             "comparisons": ListOf(Comparison),

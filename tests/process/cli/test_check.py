@@ -192,7 +192,7 @@ def test_another_machine_or_kernel_is_a_failure_unless_it_is_allowed(tmp_path: P
     said = json.loads(done.stdout)
     assert (done.returncode, said["verdict"]) == (1, "FAIL")
     assert [one["what"] for one in said["departures"]] == [f"same {key} as the baseline"]
-    assert [one["verdict"] for one in said["held"]] == ["PASS"], "slower it is not"
+    assert [one["verdict"] for one in said["limits"]] == ["PASS"], "slower it is not"
     suite = ElementTree.parse(tmp_path / "check.xml").getroot()[0]
     assert [suite.get(name) for name in ("tests", "failures", "errors")] == ["2", "1", "0"]
     assert faults((tmp_path / "check.xml").read_bytes()) == []
@@ -251,10 +251,10 @@ def test_nights_since_the_last_change_are_taken_together(tmp_path: Path, slower:
     for number in (2, 3):
         night(store, tmp_path / "scratch", number, 9.0, head=OTHERS["kernel"])
     ids = [night(store, tmp_path / "scratch", number, slower) for number in range(4, 20)]
-    (alone,) = check([store.load(ids[0])], [base], limits, store).held
+    (alone,) = check([store.load(ids[0])], [base], limits, store).limits
     assert alone.verdict is (Verdict.INCONCLUSIVE if slower > 1 else Verdict.PASS) and alone.run_ids == (ids[0],)
     last = store.load(ids[-1])
-    (together,) = check([last], [base], limits, store).held
+    (together,) = check([last], [base], limits, store).limits
     assert together.verdict is verdict
     assert [one.run_id for one in earlier_nights(store, [last], [base])] == ids[-2::-1]
     assert (1 < len(together.run_ids) < 16) == (slower > 1), "no more nights than are needed"
@@ -268,7 +268,7 @@ def test_the_greatest_confidence_can_be_asked_of_many_nights(tmp_path: Path) -> 
     (tmp_path / "limits.toml").write_text('[[limit]]\nquantile = "50%"\nslower-by = "14%"\nconfidence = "99.99%"\n')
     ids = [night(store, tmp_path / "scratch", number, 3.0) for number in range(1, 5)]
     limits = read_limits(tmp_path / "limits.toml")
-    (held,) = check([store.load(ids[-1])], [base], limits, store).held
+    (held,) = check([store.load(ids[-1])], [base], limits, store).limits
     assert held.verdict is Verdict.FAIL and held.limit == limits.limits[0]
 
 
@@ -326,7 +326,7 @@ def test_files_for_a_ci(tmp_path: Path) -> None:
     nowhere = bench.check(GROWTH.format("1us"), "--junit", "no/such/check.xml")
     assert nowhere.returncode == 2 and "cannot be written" in nowhere.stderr
     said = json.loads(bench.check(f'[allow]\ndiffers = ["configuration"]\n{GROWTH.format("50us")}', "--json").stdout)
-    assert said["verdict"] == "PASS" and said["held"][0]["verdict"] == "PASS"
+    assert said["verdict"] == "PASS" and said["limits"][0]["verdict"] == "PASS"
     unlimited = bench.check(None, "--junit", "none.xml")
     assert unlimited.returncode == 0
     assert ElementTree.parse(tmp_path / "none.xml").getroot()[0].get("skipped") == "1"
@@ -341,7 +341,7 @@ def test_a_run_above_the_limit_that_is_not_named_forbids_a_pass(tmp_path: Path) 
     files = ("--junit", "check.xml", "--json")
     refused = bench.check(limits, *files)
     said = json.loads(refused.stdout)
-    assert (refused.returncode, said["verdict"], said["held"][0]["verdict"]) == (3, "INCONCLUSIVE", "INCONCLUSIVE")
+    assert (refused.returncode, said["verdict"], said["limits"][0]["verdict"]) == (3, "INCONCLUSIVE", "INCONCLUSIVE")
     assert [(one["run_id"], one["exceeds"], one["exceeded"] == one["n"]) for one in said["excluded"]] == [
         (hidden, True, True)
     ]
@@ -396,7 +396,7 @@ def test_growth_that_is_not_named_forbids_a_pass(
     store, good, base, bad = _growth_of(2, tmp_path)
     limits = Limits((Limit("limit 1", Growth(0.95, more_ns=10_000)),))
     checked = check([good], [base], limits, store, selection=selection)
-    assert checked.verdict is checked.held[0].verdict is verdict
+    assert checked.verdict is checked.limits[0].verdict is verdict
     assert {one.run_id for one in checked.excluded} == (set(bad) if listed else set()), "and none before the baseline"
     assert all(one.exceeds and one.exceeded == one.n for one in checked.excluded)
 
@@ -427,7 +427,7 @@ def test_each_other_run_is_read_once_whatever_the_number_of_limits(tmp_path: Pat
         *(Limit(f"limit {n}", Requirement(n * 1_000_000, 0.1)) for n in (1, 2, 3)),
     ]
     checked = check([good], [base], Limits(tuple(limits)), store, selection=Selection.CHOSEN)
-    assert len(checked.held) == len(limits)
+    assert len(checked.limits) == len(limits)
     assert set(bad) <= store.reads.keys() and max(store.reads.values()) == 1
 
 

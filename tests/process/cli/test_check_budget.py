@@ -34,8 +34,8 @@ def _run(folder: Path, name: str, longer: int = 0, load: str = "none", **profile
 def _verdict(folder: Path, asked: Budget | Growth, runs: Sequence[Recording]) -> tuple[Verdict, str]:
     base, new = runs
     checked = check([new], [base], Limits((Limit("limit 1", asked),)), Store(folder / "store"))
-    assert checked.verdict is checked.held[0].verdict
-    return checked.verdict, checked.held[0].reason
+    assert checked.verdict is checked.limits[0].verdict
+    return checked.verdict, checked.limits[0].reason
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_budgets_are_read_from_the_file(tmp_path: Path, text: str, budget: Budge
     path = tmp_path / "limits.toml"
     path.write_text(f"[[limit]]\n{text}\n")
     if isinstance(budget, Budget):
-        assert read_limits(path).limits[0].asked == budget
+        assert read_limits(path).limits[0].criterion == budget
         return
     with pytest.raises(BadInput, match=budget):
         read_limits(path)

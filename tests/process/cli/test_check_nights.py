@@ -67,7 +67,7 @@ class Nights:
         newest = self.store.load(self.ids[-1])
         [held] = check(
             [newest], [self.baseline], LIMITS, self.store, selection=selection, since=change or SinceChange()
-        ).held
+        ).limits
         return held
 
     def evidence(self, change: SinceChange | None = None) -> NightsEvidence:
@@ -151,7 +151,7 @@ def test_every_output_states_the_evidence(tmp_path: Path) -> None:
     options = ("check", nights.ids[-1], "--baseline", "base.jsonl", "--limits", "limits.toml", "--only-these")
     done = command_line(*options, "--junit", "check.xml", "--markdown", "check.md", "--since", "--json", cwd=tmp_path)
     document = require_valid("check", done.stdout)
-    evidence = document["held"][0]["nights"]
+    evidence = document["limits"][0]["nights"]
     assert (done.returncode, document["verdict"], evidence["nights"]) == (3, "INCONCLUSIVE", 2)
     assert evidence["expected"] == "FAIL" and 2 < evidence["expected_night"] < 10
     stated = f"FAIL at night {evidence['expected_night']}"

@@ -179,14 +179,14 @@ def test_a_run_above_the_limit_that_was_deleted_forbids_a_pass_unless_that_is_st
     assert worst.run_id in " ".join((*said.reasons, *said.cautions)) and "1 of them above" in said.headline
     checked = check([best], [], limits, now, selection=selection)
     if selection is not Selection.CAMPAIGN:
-        assert checked.held[0].verdict is verdict
+        assert checked.limits[0].verdict is verdict
         assert [(one.run_id, one.n, one.exceeded, one.maximum_ns) for one in checked.excluded] == [
             (worst.run_id, 20_000, None, 250_000)
         ]
 
 
 def _gate(store: Store, *runs: Recording) -> LimitResult:
-    [held] = check(runs, [], Limits((Limit("limits.toml", LIMIT),)), store).held
+    [held] = check(runs, [], Limits((Limit("limits.toml", LIMIT),)), store).limits
     return held
 
 
@@ -196,7 +196,7 @@ def test_a_gate_refuses_a_pass_of_chosen_runs_as_a_report_does(tmp_path: Path) -
     best, *others = (_stored(store, tmp_path, worst_ns) for worst_ns in (100_000, 250_000, 300_000))
     _stored(store, tmp_path, 900_000, load="another")
     checked = {each: check([best], [], limits, store, selection=each) for each in Selection}
-    assert {each: one.held[0].verdict for each, one in checked.items()} == {
+    assert {each: one.limits[0].verdict for each, one in checked.items()} == {
         Selection.CHOSEN: Verdict.INCONCLUSIVE,
         Selection.CAMPAIGN: Verdict.PASS,
         Selection.ONLY_THESE: Verdict.PASS,
@@ -205,13 +205,13 @@ def test_a_gate_refuses_a_pass_of_chosen_runs_as_a_report_does(tmp_path: Path) -
         assert [(one.run_id, one.n, one.exceeded, one.exceeds) for one in checked[selection].excluded] == [
             (run.run_id, 20_000, 1, True) for run in others[::-1]
         ]
-        [held] = checked[selection].held
+        [held] = checked[selection].limits
         assert all(run.run_id in held.reason for run in others)
     assert checked[Selection.CAMPAIGN].excluded == (), "the nights before are judged by themselves"
     together = check([best, *others], [], limits, store, selection=Selection.CHOSEN)
-    assert (together.held[0].verdict, together.excluded) == (Verdict.FAIL, ())
+    assert (together.limits[0].verdict, together.excluded) == (Verdict.FAIL, ())
     baseline = check([best], others, limits, store, selection=Selection.CHOSEN)
-    assert (baseline.held[0].verdict, baseline.excluded) == (Verdict.PASS, ()), "the baseline is given, too"
+    assert (baseline.limits[0].verdict, baseline.excluded) == (Verdict.PASS, ()), "the baseline is given, too"
 
 
 def test_a_gate_without_a_run_that_keeps_the_limit_is_refused_as_well(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_gate_without_a_run_that_keeps_the_limit_is_refused_as_well(tmp_path: 
     best, other = (_stored(store, tmp_path, worst_ns) for worst_ns in (100_000, 110_000))
     for selection, verdict in ((Selection.CHOSEN, Verdict.INCONCLUSIVE), (Selection.ONLY_THESE, Verdict.PASS)):
         checked = check([best], [], limits, store, selection=selection)
-        assert checked.held[0].verdict is verdict
+        assert checked.limits[0].verdict is verdict
         assert [(one.run_id, one.exceeds) for one in checked.excluded] == [(other.run_id, False)]
 
 
