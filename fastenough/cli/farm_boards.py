@@ -45,7 +45,7 @@ def _say(line: str) -> None:
 
 def _say_json(line: str) -> None:
     """Print one JSON object per line."""
-    print(json.dumps({"at_s": time.time(), "said": line}), flush=True)
+    print(json.dumps({"at_s": time.time(), "message": line}), flush=True)
 
 
 def line_printer(as_json: bool) -> Callable[[str], None]:
@@ -114,8 +114,8 @@ def farm_status_command(file: Path, as_json: bool) -> None:
         print_json(
             {
                 "running": alive,
-                "said": beat.status_line if beat else None,
-                "said_at_s": beat.at_s if beat else None,
+                "status": beat.status_line if beat else None,
+                "status_at_s": beat.at_s if beat else None,
                 "boards": [_board_document(name, state) for name, state in sorted(states.items())],
             }
         )

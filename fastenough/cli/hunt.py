@@ -134,11 +134,11 @@ def _print_result(hunted: HuntResult, culprit: MonitoredRun | None, out: Path | 
                 "runs": hunted.runs,
                 "failed": hunted.failed,
                 "worst_fixed": search.worst_fixed or None,
-                "found": search.result,
+                "result": search.result,
                 "load": load,
                 "culprit": None
                 if culprit is None
-                else {"load": culprit.load, "runs": culprit.runs, "said": culprit.cause},
+                else {"load": culprit.load, "runs": culprit.runs, "cause": culprit.cause},
             }
         )
     else:

@@ -74,7 +74,7 @@ _FAULTS = Versioned({"faults": Mapping[str, str]})
 _BOARD_CHANGE = Versioned({"board": str, "change": Literal["retired", "renamed", "withdrawn"]})
 _TOKEN = Extended(Token, {}, omitted=("sha256",))
 _FLEET_USER = Extended(FleetUser, {}, omitted=("bcrypt",))
-_FARM_LINE = {"at_s": float, "said": str}
+_FARM_LINE = {"at_s": float, "message": str}
 
 _AUDIT = Versioned(
     {
@@ -321,9 +321,9 @@ DOCUMENTS: Mapping[str, Any] = {
             "runs": _Strings,
             "failed": int,
             "worst_fixed": str | None,
-            "found": Confirmed | None,
+            "result": Confirmed | None,
             "load": Load | None,
-            "culprit": Either(({"load": Load, "runs": _Strings, "said": str}, type(None))),
+            "culprit": Either(({"load": Load, "runs": _Strings, "cause": str}, type(None))),
         }
     ),
     "bound": ListOf(CpuBound),
@@ -346,8 +346,8 @@ DOCUMENTS: Mapping[str, Any] = {
     "farm status": Versioned(
         {
             "running": bool,
-            "said": str | None,
-            "said_at_s": float | None,
+            "status": str | None,
+            "status_at_s": float | None,
             "boards": ListOf(
                 {
                     "board": str,
