@@ -102,11 +102,11 @@ async def measured(boards: int, interval_s: float) -> Measured:
 
 
 def rates(trials: Sequence[Measured], part: str) -> tuple[float, float]:
-    """CPU seconds of a chunk, and of a connected board in a second: least squares through all trials, none below 0."""
+    """CPU seconds of a chunk, and of a connected board in a second, by least squares; the server has connections."""
     loads = np.array([[one.chunks_s, one.boards] for one in trials])
     spent = np.array([one.cpu[part] for one in trials])
     per_chunk, per_board = np.linalg.lstsq(loads, spent, rcond=None)[0]
-    if per_board < 0 or per_chunk < 0:
+    if part != "server" or per_board < 0 or per_chunk < 0:
         return float((spent @ loads[:, 0]) / (loads[:, 0] @ loads[:, 0])), 0.0
     return float(per_chunk), float(per_board)
 
