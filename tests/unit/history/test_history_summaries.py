@@ -162,8 +162,14 @@ def test_outdated_summaries_are_computed_in_parts(history: History) -> None:
 def test_a_refresher_reads_the_boards_again_after_a_while_or_while_there_are_more(tmp_path: Path) -> None:
     many = History.at(f"sqlite:///{tmp_path}/many.sqlite")
     make_boards(many, 11, refresh=False)
-    now_s, calls = [0.0], []
-    many.wall_s = lambda: calls.append(None) or END_S + now_s[0]  # type: ignore[func-returns-value]
+    now_s = [0.0]
+    calls: list[float] = []
+
+    def wall_s() -> float:
+        calls.append(END_S + now_s[0])
+        return calls[-1]
+
+    many.wall_s = wall_s
     refresh = SummaryRefresher(many, lambda: now_s[0], most=5)
     for _ in range(5):
         refresh()
