@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, or_, select, union_all
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, or_, select
 
 from fastenough.history.access import seen_by
 from fastenough.history.board_status import NOT_DUE, statuses_of
@@ -285,21 +285,15 @@ def _in_order(connection: Connection, question: Select[Any], now_s: int) -> list
 
 
 def group_names(history: History, viewer: Viewer, most: int) -> dict[GroupKind, tuple[str, ...]]:
-    """Names of all known groups, by kind; kinds with more than ``most`` groups are omitted.
-
-    One query for all kinds, so that the boards are read once.
-    """
-    columns = [column.label(kind) for kind, column in _GROUPS.items()]
-    mine = _chosen(select(*columns), viewer, BoardFilter(), 0).cte("mine")
-    parts = [
-        select(literal(str(kind)).label("kind"), mine.c[kind].label(_NAME)).where(mine.c[kind] != "").distinct()
-        for kind in GroupKind
-    ]
-    names: dict[GroupKind, list[str]] = {kind: [] for kind in GroupKind}
+    """Names of all known groups, by kind; kinds with more than ``most`` groups are omitted."""
+    groups: dict[GroupKind, tuple[str, ...]] = {}
     with history.reading() as connection:
-        for kind, name in connection.execute(union_all(*(part.limit(most + 1).subquery().select() for part in parts))):
-            names[GroupKind(kind)].append(name)
-    return {kind: tuple(sorted(known)) for kind, known in names.items() if 0 < len(known) <= most}
+        for kind, column in _GROUPS.items():
+            question = _chosen(select(column).distinct(), viewer, BoardFilter(), 0).where(column != "")
+            names = sorted(connection.scalars(question.limit(most + 1)))
+            if 0 < len(names) <= most:
+                groups[kind] = tuple(names)
+    return groups
 
 
 def board_groups(history: History, viewer: Viewer, kind: GroupKind, now_s: int) -> list[BoardGroup]:
