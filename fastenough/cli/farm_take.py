@@ -17,7 +17,7 @@ from fastenough.fleet import tables
 from fastenough.fleet.archive import FleetArchive
 from fastenough.fleet.chunk import SHARDS
 from fastenough.fleet.stream import ChunkStream, shards_of
-from fastenough.fleet.taker import Taker
+from fastenough.fleet.taker import Shard, Taker
 from fastenough.model import BadInput
 
 _DEFAULT_GATHER_NS = 30 * 10**9
@@ -50,6 +50,7 @@ database_option = click.option(
 class _Taking(TypedDict):
     archive: str
     part: str
+    site: str
     gather_ns: int
 
 
@@ -66,6 +67,7 @@ class _Taking(TypedDict):
     metavar="N/ALL",
     help="Number of this taker and of all takers, as in 1/2.",
 )
+@click.option("--site", default="", metavar="NAME", help="Site of these boards, for users of the website who see one.")
 @click.option(
     "--gather",
     "gather_ns",
@@ -85,8 +87,8 @@ def command(server: str, database: str, as_json: bool, **taking: Unpack[_Taking]
 
     async def run() -> None:
         stream = await ChunkStream.opened(server)
-        taker = Taker(stream, history, archive, taking["gather_ns"] / 1e9, line_printer(as_json))
-        work = asyncio.ensure_future(taker.run(shards_of(number, takers)))
+        shards = [Shard(history, archive, shard, taking["site"]) for shard in shards_of(number, takers)]
+        work = asyncio.ensure_future(Taker(stream, shards, taking["gather_ns"] / 1e9, line_printer(as_json)).run())
         for end in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(end, work.cancel)
         try:

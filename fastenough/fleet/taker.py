@@ -82,10 +82,10 @@ class _Content:
 
 
 class Shard:
-    """The messages of one shard, stored in order."""
+    """The messages of one shard, stored in order.  ``site``: of all boards that publish; empty: unknown."""
 
-    def __init__(self, history: History, archive: FleetArchive, number: int) -> None:
-        self._history, self._archive, self.number = history, archive, number
+    def __init__(self, history: History, archive: FleetArchive, number: int, site: str = "") -> None:
+        self._history, self._archive, self.number, self._site = history, archive, number, site
 
     def position(self, state: StreamState) -> ShardPosition:
         """Position from which to read this stream; removes the parts of failed transactions from the archive."""
@@ -140,7 +140,7 @@ class Shard:
         with self._history.writing() as connection:
             _require_unchanged(connection, self.number, position)
             tables.ensure_days(connection, _days_of(interval for content in contents for interval in content.intervals))
-            writing = _Writing(connection, contents)
+            writing = _Writing(connection, contents, self._site)
             for content in contents:
                 writing.add(content)
             writing.finish()
@@ -235,8 +235,8 @@ class _Writing:
     second, most of the time would go into the statements.
     """
 
-    def __init__(self, connection: Connection, contents: Sequence[_Content]) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, contents: Sequence[_Content], site: str) -> None:
+        self._connection, self._site = connection, site
         self.rows: list[tuple[str, ArchiveRow]] = []
         self.answers: dict[str, tuple[str, Stored]] = {}
         self.refused: list[RefusedChunk] = []
@@ -273,6 +273,8 @@ class _Writing:
             self._add_rows(place, content, new)
             due_s = max(1, content.head.interval_ns // 10**9)
             self.boards[place.board] = {"type": chunk.type[:_MOST_TYPE], "due_s": due_s, "farm": _PUBLISHES}
+            if self._site:
+                self.boards[place.board]["site"] = self._site
         self._note_lost(chunk.machine, begin - known)
         self._runs[name], self._next[place.run] = replace(place, next=after), after
 
@@ -378,18 +380,19 @@ def _row(content: _Content, interval: Interval, source: HistorySeries) -> Archiv
 class Taker:
     """Stores the chunks of some shards until it is cancelled.
 
-    ``gather_s``: pause between two transactions of a shard.  ``say`` receives failures and refusals.
+    ``shards``: those that it stores.  ``gather_s``: pause between two transactions of a shard.  ``say`` receives
+    failures and refusals.
     """
 
     def __init__(
-        self, stream: ChunkStream, history: History, archive: FleetArchive, gather_s: float, say: Callable[[str], None]
+        self, stream: ChunkStream, shards: Sequence[Shard], gather_s: float, say: Callable[[str], None]
     ) -> None:
-        self._stream, self._history, self._archive = stream, history, archive
+        self._stream, self._shards = stream, shards
         self._gather_s, self._say = gather_s, say
         self._turn = asyncio.Lock()
 
-    async def run(self, shards: Iterable[int]) -> None:
-        await asyncio.gather(*(self._take(Shard(self._history, self._archive, number)) for number in shards))
+    async def run(self) -> None:
+        await asyncio.gather(*map(self._take, self._shards))
 
     async def _take(self, shard: Shard) -> None:
         last, said_s = "", 0.0

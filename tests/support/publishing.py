@@ -21,7 +21,7 @@ from fastenough.fleet.archive import FleetArchive
 from fastenough.fleet.chunk import SHARDS
 from fastenough.fleet.simulated import SimulatedBoard
 from fastenough.fleet.stream import ChunkStream
-from fastenough.fleet.taker import Taker
+from fastenough.fleet.taker import Shard, Taker
 from fastenough.history import History
 from fastenough.model import Unavailable
 from tests.support.processes import eventually
@@ -76,7 +76,8 @@ class Bus:
             with suppress(Unavailable):
                 stream = await ChunkStream.opened(f"nats://127.0.0.1:{self.port}")
                 try:
-                    await Taker(stream, self.history, self.archive, _GATHER_S, self.said.append).run(range(SHARDS))
+                    shards = [Shard(self.history, self.archive, shard) for shard in range(SHARDS)]
+                    await Taker(stream, shards, _GATHER_S, self.said.append).run()
                 finally:
                     await stream.close()
             await asyncio.sleep(_GATHER_S)

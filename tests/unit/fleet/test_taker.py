@@ -16,7 +16,16 @@ from fastenough.fleet import tables
 from fastenough.fleet.chunk import Chunk, Stored, unpacked
 from fastenough.fleet.simulated import CPUS, SimulatedBoard
 from fastenough.fleet.stream import Message, StreamState
-from fastenough.history import OWNER, BoardCondition, BoardFilter, BoardOrder, GroupKind, board_page, board_totals
+from fastenough.history import (
+    OWNER,
+    BoardCondition,
+    BoardFilter,
+    BoardOrder,
+    GroupKind,
+    Viewer,
+    board_page,
+    board_totals,
+)
 from fastenough.history.rollups import DAY_S
 from fastenough.history.schema import ALL_CPUS, HOUR, MONTH
 from fastenough.model import BadInput, FastenoughError
@@ -208,6 +217,17 @@ def test_boards_that_publish_are_on_the_pages(bench: ShardBench) -> None:
         (found,) = board_page(bench.history, OWNER, wanted, BoardOrder(), (0, 9), now_s)
         assert (found.board.name, found.state) == (one.machine, state)
         assert board_totals(bench.history, OWNER, wanted, now_s, 900).conditions == {state: 1}
+
+
+@pytest.mark.parametrize(("site", "sees"), [("graz", 1), ("linz", 0)])
+def test_boards_belong_to_the_site_of_their_taker(tmp_path: Path, site: str, sees: int) -> None:
+    bench = ShardBench(tmp_path, site="graz")
+    one = board()
+    bench.history.wall_s = lambda: one.begin_s + 130
+    bench.store(one.chunk(0, 2))
+    viewer = Viewer(sites=frozenset({site}))
+    page = board_page(bench.history, viewer, BoardFilter(), BoardOrder(), (0, 9), int(BEGIN_S) + 130)
+    assert [found.board.name for found in page] == [one.machine] * sees
 
 
 def test_more_boards_in_one_transaction_need_no_more_statements(bench: ShardBench) -> None:
