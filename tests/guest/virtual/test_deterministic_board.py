@@ -144,8 +144,9 @@ def _part_of_a_hunt(store: Store, trials: int) -> list[str]:
     begun: set[int] = set()
 
     def on_progress(progress: Progress, ask: TrialRequest) -> None:
+        is_new = progress.run not in begun
         begun.add(progress.run)
-        if len(begun) > trials:
+        if is_new and len(begun) == trials + 1:  # a second signal would not wait
             os.kill(os.getpid(), signal.SIGTERM)
 
     hunted = make_hunt(hunt, store, on_progress, opened=open_board)
