@@ -147,23 +147,34 @@ class _Build:
         """Run make; raises FastenoughError with the first error."""
         variables = (f"O={self.objects}", f"LOCALVERSION=-{self.key}", *_with_ccache(make_arguments(self.arch)))
         command = ("make", "-s", f"-j{os.cpu_count() or 1}", "-C", str(self.tree), *variables, *arguments)
-        environment = make_environment() | _REPRODUCIBLE
-        result = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            env=environment,
-            close_fds=False,
-        )
-        require_space(result.stderr, self.objects)
-        if result.returncode:
+        status, errors = _run_make(command, make_environment() | _REPRODUCIBLE)
+        require_space(errors, self.objects)
+        if status:
             raise FastenoughError(
                 f"the kernel of {self.tree} does not build: "
-                f"{first_diagnostic(result.stderr.replace(f'{self.tree}/', ''), True)}"
+                f"{first_diagnostic(errors.replace(f'{self.tree}/', ''), True)}"
             )
+
+
+def _run_make(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
+    """Exit status and standard error.  However this process ends, make gets SIGTERM, by which it ends its children."""
+    with subprocess.Popen(
+        ("setpriv", "--pdeathsig", "TERM", *command),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=environment,
+        close_fds=False,
+    ) as make:
+        try:
+            _, errors = make.communicate()
+        except BaseException:
+            make.terminate()
+            make.communicate()
+            raise
+    return make.returncode, errors
 
 
 def _with_ccache(arguments: Sequence[str]) -> list[str]:

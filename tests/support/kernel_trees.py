@@ -13,7 +13,7 @@ from fastenough.virtual.kernels import Kernel
 from fastenough.virtual.machines import GuestMachine
 
 TOOLS = ("gcc", "aarch64-linux-gnu-gcc", "flex", "bison", "bc", "xz")
-PROGRAMS = ("make", "sh", "grep", "mkdir", "head", "printf", "touch", "test", "cat", "git")
+PROGRAMS = ("make", "sh", "grep", "mkdir", "head", "printf", "touch", "test", "cat", "git", "setpriv", "sleep")
 """Programs that the builds use."""
 MAKEFILE = r"""
 INSTALLED = $(INSTALL_MOD_PATH)/lib/modules/6.99$(LOCALVERSION)

@@ -5,6 +5,10 @@ from __future__ import annotations
 
 import fcntl
 import shutil
+import signal
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,8 +17,10 @@ from fastenough.model import BadInput, FastenoughError
 from fastenough.virtual.commit_kernels import CommitKernels
 from fastenough.virtual.custom_kernels import find_kernel, registered_names
 from fastenough.virtual.git_repository import open_repository
+from tests.support.cli_calls import ROOT
 from tests.support.git_history import Commit, make_history
 from tests.support.kernel_trees import MAKEFILE, install_tools
+from tests.support.processes import eventually
 
 pytestmark = pytest.mark.check
 
@@ -28,6 +34,11 @@ HISTORY = [
         "large",
         ("three",),
         {"Makefile": MAKEFILE.replace("modules:\n", "modules:\n\t@head -c 1 /dev/zero >/dev/full\n")},
+    ),
+    Commit(
+        "endless",
+        ("three",),
+        {"Makefile": MAKEFILE.replace("modules:\n", "modules:\n\t@touch $(O)/begun\n\t@sleep 1000\n")},
     ),
     Commit(
         "lasting", ("three",), {"Makefile": MAKEFILE.replace("modules:\n", f"modules:\n\t@{SLEEP} >/dev/null 2>&1 &\n")}
@@ -92,6 +103,32 @@ def test_a_process_that_outlives_its_build_holds_the_lock(kernels: Kernels) -> N
     kernels.build("lasting")
     with (kernels.cache / "commits-lock").open() as lock, pytest.raises(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+_BUILD = """
+import sys
+from pathlib import Path
+from fastenough.virtual.commit_kernels import CommitKernels
+from fastenough.virtual.git_repository import open_repository
+CommitKernels(open_repository(Path(sys.argv[1])), "arm64", {"HZ": "100"}).build(sys.argv[2], print)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_make_ends_with_the_build(kernels: Kernels, tmp_path: Path, number: signal.Signals) -> None:
+    arguments = [sys.executable, "-c", _BUILD, str(tmp_path / "linux"), kernels.ids["endless"]]
+    build = subprocess.Popen(arguments, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True)
+    assert eventually(lambda: list(kernels.cache.rglob("begun")), 60.0)
+    build.send_signal(number)
+    build.wait()
+
+    def is_free() -> bool:
+        with (kernels.cache / "commits-lock").open() as lock, suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        return False
+
+    assert eventually(is_free, 60.0)
 
 
 def test_an_interrupted_copy_is_made_again(kernels: Kernels) -> None:
