@@ -109,7 +109,7 @@ def conclusion(hunted: HuntResult) -> str:
         if not search.confirmations:
             return (
                 f"no conclusion: the hunt ended after {words.counted(len(hunted.runs), 'trial')}, before a load was "
-                "compared with the fixed loads; use a longer --budget"
+                "compared with the fixed loads; use a longer --budget, or more --trials"
             )
         return (
             f"no load worse than the fixed loads in {words.counted(len(hunted.runs), 'trial')}; the worst fixed "

@@ -47,7 +47,7 @@ _BESIDE_S = 3.5
 leave no time for a confirmation."""
 _LONG_S, _TURNS, _SHORT_TURNS = 900.0, 8, 4
 _LEAST_TRIALS = 40
-_LEAST_AFTER_FIXED = 22
+_LEAST_AFTER_FIXED = 36
 """Least number of trials after those of the fixed loads that confirms a result."""
 _SEED = 1
 """Of the search and of the phases on a deterministic board, where a hunt with the same arguments repeats exactly."""

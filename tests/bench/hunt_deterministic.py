@@ -49,7 +49,7 @@ def hash_of(store: Store, run: str) -> str:
 
 
 def main() -> None:
-    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 26
+    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 40
     with tempfile.TemporaryDirectory() as folder:
         hashes = []
         for name in ("first", "second"):

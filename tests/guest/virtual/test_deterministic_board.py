@@ -140,7 +140,7 @@ def _part_of_a_hunt(store: Store, trials: int) -> list[str]:
     """The first trials of a hunt; their runs."""
     entry = Entry("timer", ("none",), 0.1, {"interval": ("1ms",), "report": ("100ms",)}, warm_up_s=0.2)
     plan = Plan("hunt", (entry,), boards=("deterministic",))
-    hunt = Hunt(plan, 0.0, only=("switch", "flock"), fixed=("none",), trials=24)
+    hunt = Hunt(plan, 0.0, only=("switch", "flock"), fixed=("none",), trials=38)
     begun: set[int] = set()
 
     def on_progress(progress: Progress, ask: TrialRequest) -> None:

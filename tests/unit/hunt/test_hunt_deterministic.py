@@ -91,7 +91,7 @@ def test_each_trial_has_a_phase_and_a_seed_of_the_stressors(tmp_path: Path, monk
 
 
 def test_too_few_trials_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BadInput, match="at least 26 trials"):
-        _hunt(tmp_path, monkeypatch, 25)
-    hunted, _ = _hunt(tmp_path, monkeypatch, 26)
+    with pytest.raises(BadInput, match="at least 40 trials"):
+        _hunt(tmp_path, monkeypatch, 39)
+    hunted, _ = _hunt(tmp_path, monkeypatch, 40)
     assert hunted.search.result is not None
