@@ -184,8 +184,8 @@ def test_all_files_are_there_and_agree_with_the_recordings(ordinary: tuple[Path,
     assert [row[3:5] for row in numbers["tables"]["bounds"]["rows"][1:3]] == [["0", 3000], ["1", 3000]]
     assert [budget["load"] for budget in numbers["uncertainty"]] == list(LOADS)
     assert all(budget["latencies"][-1]["latency"] == "maximum" for budget in numbers["uncertainty"])
-    shown = [one["text"] for judgment in numbers["assessment"]["judgments"] for one in judgment["shown"]]
-    assert shown and [row[7] for row in numbers["tables"]["shown"]["rows"][1:]] == shown
+    evidence = [one["text"] for judgment in numbers["assessment"]["judgments"] for one in judgment["evidence"]]
+    assert evidence and [row[7] for row in numbers["tables"]["shown"]["rows"][1:]] == evidence
     assert [row[1] for row in numbers["tables"]["overview"]["rows"][1:]] == [6000] * len(LOADS)
 
 
