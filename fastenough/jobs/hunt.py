@@ -214,11 +214,10 @@ def _cool_down(link: Link, sleep: Callable[[float], bool]) -> None:
 
 
 @dataclass(frozen=True)
-class _Cooled:
-    """A board that cools down after each use, before it is released."""
+class _Wrapped:
+    """A board of which only the boot is another one."""
 
     board: Board
-    sleep: Callable[[float], bool]
 
     @property
     def name(self) -> str:
@@ -226,6 +225,13 @@ class _Cooled:
 
     def configurations(self) -> tuple[str, ...]:
         return self.board.configurations()
+
+
+@dataclass(frozen=True)
+class _Cooled(_Wrapped):
+    """A board that cools down after each use, before it is released."""
+
+    sleep: Callable[[float], bool]
 
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:
@@ -235,18 +241,10 @@ class _Cooled:
 
 
 @dataclass(frozen=True)
-class _BootedOnce:
+class _BootedOnce(_Wrapped):
     """A deterministic board: one boot for the profile serves all trials, each of which boots a guest of its own."""
 
-    board: Board
     booted: Booted
-
-    @property
-    def name(self) -> str:
-        return self.board.name
-
-    def configurations(self) -> tuple[str, ...]:
-        return self.board.configurations()
 
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:
