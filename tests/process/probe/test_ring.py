@@ -56,7 +56,9 @@ def test_recordings_follow_each_other_without_a_gap(probe_binary: str, tmp_path:
     first, last = found[1].head.begin.mono_ns, found[-1].stopped.mono_ns  # in the first one the thread starts
     due = (last - first) // 1_000_000
     corrected = sum(recording.totals[1].total for recording in found[1:])
-    assert abs(corrected - due) <= 2  # no period of all that time is in two recordings, or in none
+    # no period of all that time is in two recordings, or in none; a late thread begins and ends them late
+    late = max(recording.totals[1].maximum or 0 for recording in found) // 1_000_000
+    assert abs(corrected - due) <= 2 + late
     for recording in found:
         maxima = [event.value for event in recording.events if event.kind == "max" and event.series == 0]
         assert maxima and max(maxima) == recording.totals[0].maximum  # each one tells its own
