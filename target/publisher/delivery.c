@@ -13,7 +13,7 @@
 #define RETRY_S 90
 #endif
 #define MAX_RETRY_S (20 * RETRY_S)
-#define RESEND_NS (2 * NS_PER_S)
+#define RESEND_NS (2 * NS_PER_S) /* doubled as well */
 #define WINDOW (4 << 20) /* bytes of a file that are published ahead of the takers */
 #define MAX_MESSAGE 1000
 
@@ -21,6 +21,11 @@
 static int64_t spread(int64_t wait_ns)
 {
 	return wait_ns + wait_ns / 4 * (random() % 1000) / 1000;
+}
+
+static int64_t at_most(int64_t wait_ns)
+{
+	return wait_ns < MAX_RETRY_S * NS_PER_S ? wait_ns : MAX_RETRY_S * NS_PER_S;
 }
 
 static bool stored(const struct recording *recording)
@@ -36,7 +41,7 @@ static bool is_due(struct recording *recording, int64_t now_ns)
 		log_once(LOG_TAKER, "no taker has answered; publishing again");
 		recording->sent = recording->stored;
 		recording->answered = waits = false;
-		recording->retry_ns *= 2;
+		recording->retry_ns = at_most(2 * recording->retry_ns);
 	}
 	if (recording->sent.interval >= recording->counted.interval)
 		return false;
@@ -69,11 +74,10 @@ struct recording *delivery_next(struct ring_view *view, int64_t now_ns)
 
 void delivery_sent(struct recording *recording, struct position after, int64_t now_ns)
 {
-	int64_t max_ns = MAX_RETRY_S * NS_PER_S;
-
-	if (!recording->retry_ns)
+	if (!recording->retry_ns) {
 		recording->retry_ns = RETRY_S * NS_PER_S;
-	recording->retry_ns = recording->retry_ns < max_ns ? recording->retry_ns : max_ns;
+		recording->resend_ns = RESEND_NS;
+	}
 	if (recording->sent.interval == recording->stored.interval)
 		recording->due_ns = now_ns + spread(recording->retry_ns);
 	recording->sent = after;
@@ -88,7 +92,10 @@ static struct position position_of(struct recording *recording, int folder, int6
 	return recording_position(recording, folder, next);
 }
 
-/* An answer that repeats `next` requests everything from there on; one gap may cause several such answers. */
+/*
+ * An answer that repeats `next` requests everything from there on; one gap may cause several such answers.  What is
+ * published again is answered as well: without growing pauses, takers that are behind would get ever more of it.
+ */
 static void handle_answer(struct recording *recording, int folder, int64_t next, int64_t now_ns)
 {
 	int64_t before = recording->stored.interval, ahead = recording->sent.interval;
@@ -97,12 +104,15 @@ static void handle_answer(struct recording *recording, int folder, int64_t next,
 		return;
 	recording->stored = position_of(recording, folder, next);
 	recording->answered = true;
-	recording->retry_ns = RETRY_S * NS_PER_S;
-	recording->due_ns = now_ns + spread(recording->retry_ns);
-	if (next <= before) {
-		recording->resend_after_ns = now_ns + RESEND_NS;
+	if (next >= ahead) {
+		recording->retry_ns = RETRY_S * NS_PER_S;
+		recording->resend_ns = RESEND_NS;
+	} else if (next <= before) {
+		recording->resend_after_ns = now_ns + recording->resend_ns;
+		recording->resend_ns = at_most(2 * recording->resend_ns);
 		recording->sent = recording->stored;
 	}
+	recording->due_ns = now_ns + spread(recording->retry_ns);
 	if (recording->sent.interval < recording->stored.interval)
 		recording->sent = recording->stored;
 	if (recording->counted.interval < recording->stored.interval && !recording->removed)

@@ -33,8 +33,9 @@ struct recording {
 	bool removed;         /* the ring has removed it */
 	bool answered;        /* by a taker, since it was last published from `stored` on */
 	int64_t due_ns;       /* time of the next retry, from `stored` on; CLOCK_BOOTTIME */
-	int64_t retry_ns;
-	int64_t resend_after_ns;     /* a repeated answer causes no retry before this */
+	int64_t retry_ns;     /* 0 until something was published */
+	int64_t resend_after_ns; /* a repeated answer causes no retry before this */
+	int64_t resend_ns;       /* the next such pause */
 };
 
 /* Lines of an open file from an offset on. */

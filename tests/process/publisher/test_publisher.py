@@ -11,15 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from nats.aio.msg import Msg
 
 from fastenough.fleet.access import Role
-from fastenough.fleet.chunk import shard_of, unpacked
+from fastenough.fleet.chunk import Stored, shard_of, unpacked
 from fastenough.fleet.orders import Acknowledgement, make_order, send, signed
 from fastenough.fleet.simulated import CPUS, SimulatedBoard
-from fastenough.fleet.stream import ChunkStream
+from fastenough.fleet.stream import ChunkStream, connected
 from tests.support.fleet_server import fleet_server
 from tests.support.processes import eventually
-from tests.support.publishing import WrittenRing, publishing, running_bus
+from tests.support.publishing import Bus, WrittenRing, publishing, running_bus
 from tests.support.rings import recordings, start
 from tests.support.tools import program, require
 
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.machines
 
 PLAIN = "--without-tls"
 _SUBJECT = "/CN=fastenough"
+_WATCHED_S = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -191,3 +193,35 @@ def test_a_board_publishes_and_obeys_as_a_user_of_its_own(publisher: Path, ring:
 
         firsts, answer = asyncio.run(used())
     assert firsts[0] == 0 and answer is not None and answer.state == "done"
+
+
+@pytest.mark.slow
+def test_takers_that_are_behind_get_ever_fewer_repetitions(publisher: Path, ring: WrittenRing, tmp_path: Path) -> None:
+    """Each chunk is answered with a position that the board knows, as by takers with a long backlog."""
+    machine = board().machine
+    ring.add(1, board(), 0, 100)
+    chunks: list[float] = []
+
+    async def answer_late() -> None:
+        client = await connected(f"nats://127.0.0.1:{bus.port}")
+
+        async def answer(message: Msg) -> None:
+            chunk = unpacked(message.data, machine)
+            if chunk.first == 1:
+                chunks.append(time.monotonic())
+            await client.publish(f"fe.order.{machine}", Stored(chunk.run, 1).packed())
+
+        await client.subscribe("fe.ring.>", cb=answer)
+        with publishing(publisher, bus, ring.folder, machine, PLAIN):
+            await asyncio.sleep(_WATCHED_S)
+        await client.close()
+
+    bus = Bus(tmp_path)
+    bus.start()
+    try:
+        asyncio.run(answer_late())
+    finally:
+        bus.kill()
+        bus.history.close()
+    first_half = sum(at < chunks[0] + _WATCHED_S / 2 for at in chunks)
+    assert first_half >= 2 and 2 * (len(chunks) - first_half) <= first_half  # as many where each pause is as long
