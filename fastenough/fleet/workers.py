@@ -22,7 +22,10 @@ from fastenough.fleet.board_rows import BoardGroup, BoardRows, ShardFiles, board
 from fastenough.model import BadInput, FastenoughError, Unavailable
 
 _KILLED_WORKERS = 10
-"""A group of boards whose workers were killed more often than this fails: it needs more memory than they have."""
+"""A group of boards whose workers were killed more often than this fails: it needs more memory than they have.
+
+A scheduler of a cluster has its own bound.
+"""
 _CONNECT_S = 10
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -97,7 +100,7 @@ def _computed(
         return list(client.gather(futures))
     except import_module("distributed").KilledWorker as error:
         raise FastenoughError(
-            f"{_KILLED_WORKERS} workers were killed at the same boards; use fewer --workers, each with more memory"
+            "too many workers were killed at the same boards; use fewer --workers, each with more memory"
         ) from error
     except CancelledError as error:
         raise Unavailable("the scheduler ended during the computation; start it and run the command again") from error
