@@ -18,17 +18,17 @@ from fastenough.model import BadInput
 T = TypeVar("T")
 _OPTIONS = (
     archive_option,
-    click.option("--type", "kind", metavar="TYPE", help="Only boards of this type.  [default: all]"),
+    click.option("--type", "kind", metavar="TYPE", help="Only boards of this type  [default: all]"),
     click.option(
         "--scheduler",
         metavar="URL",
-        help="Dask scheduler of a cluster, as in tcp://HOST:8786.  [default: processes of this machine]",
+        help="Dask scheduler of a cluster, as in tcp://HOST:8786  [default: processes of this machine]",
     ),
     click.option(
         "--workers",
         "processes",
         type=click.IntRange(1, 1024),
-        help="Number of processes of this machine.  [default: one for each CPU]",
+        help="Number of processes of this machine  [default: one for each CPU]",
     ),
 )
 
@@ -45,7 +45,7 @@ class ArchiveOptions:
     def compute(self, job: BoardJob[T]) -> list[T]:
         """The result of each board, in the order of their names; shows the progress."""
         if self.scheduler is not None and self.processes is not None:
-            raise BadInput("--workers is for processes of this machine; omit it, or --scheduler")
+            raise BadInput("--workers and --scheduler exclude each other; omit one")
         with Work("starting workers") as work:
             return over_boards(self.archive, job, Workers(self.scheduler, self.processes), self.kind, work.step)
 

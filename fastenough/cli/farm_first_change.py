@@ -152,7 +152,7 @@ def command(*, false_changes: float, of_archive: ArchiveOptions, as_json: bool) 
 
     Searches the greatest values of each 12 hours of every board for steps and trends, as the pages of a farm do, and
     prints all changes in the order of time.  The first changed board often has the first new kernel or part.  Boards
-    with less than 11 days of data are not searched.
+    with 20 or fewer complete cycles of 12 hours are not searched.
     """
     found = first_change(of_archive.compute(FindChanges(false_changes)))
     if as_json:

@@ -26,14 +26,15 @@ from fastenough.model import BadInput, ExitStatus, Requirement
 
 _MOST_PRINTED = 40
 _CAVEATS = (
-    "An archive contains values, but no loads, settings, kernels or checks of data. Boards that are within the limit "
-    "here may still lack evidence for a PASS.",
-    "Buckets of the archive are 6 % wide: values in the bucket of the limit count as above it where that is safe.",
+    "An archive contains values, but no loads, settings, kernels or data checks. A board that is within the limit here "
+    "has no PASS.",
+    "Buckets of the archive are 6 % wide. Values in the bucket of the limit count as above it, but are no evidence "
+    "that a board exceeds it.",
 )
 
 
 class BoardStanding(StrEnum):
-    """Result of a board: shown to keep the requirement, shown not to, or neither."""
+    """Result of a board: shown to keep the requirement, shown to exceed it, or neither."""
 
     WITHIN = "within"
     EXCEEDS = "exceeds"
@@ -122,7 +123,7 @@ class JudgeBoards:
 
 
 def _lacking(evidence: Sequence[CpuEvidence]) -> Iterator[str]:
-    """What the evidence of a board lacks; nothing if each CPU is within."""
+    """Yield what the evidence of a board lacks; nothing if each CPU is within."""
     lost = sum(cpu.values.lost for cpu in evidence)
     if lost:
         yield f"{words.counted(lost, 'value')} lost"
@@ -140,11 +141,11 @@ def _why_not(cpu: CpuEvidence) -> str:
     if found.surely > cpu.requirement.miss_rate * found.n:
         return f"{found.surely:,} of {found.n:,} values above {above}"
     if found.possibly > cpu.requirement.miss_rate * found.n:
-        return f"{found.possibly:,} of {found.n:,} values may be above {above}, which is within a bucket"
+        return f"{found.possibly:,} of {found.n:,} values may be above {above}: this limit is within a bucket"
     if not (cpu.steady and cpu.resolved):
         return "disturbances are not stationary, or depend on each other for too long"
     if cpu.higher is not None:
-        return f"not within at the higher limit of {words.exact_time(cpu.higher.requirement.limit_ns)}"
+        return f"not shown to be within the higher limit of {words.exact_time(cpu.higher.requirement.limit_ns)}"
     return f"too few values ({found.n:,}) or too few disturbances ({found.possibly:,} values above) for this rate"
 
 
@@ -206,9 +207,9 @@ def _print(judgment: ArchiveJudgment, required: Requirement) -> None:
 def command(*, limit_options: RequirementOptions, of_archive: ArchiveOptions, as_json: bool) -> ExitStatus:
     """Judge every board of an archive by a limit.
 
-    Applies the present method and this limit to all values in the archive, without the boards.  The status is 0 if
-    every board is within, 1 if a board exceeds the limit, else 3.  The archive has no loads, settings and kernels, so
-    being within is no PASS.  Computed on all CPUs, or on a Dask cluster.
+    Applies the present method and this limit to all values in the archive; the boards are not needed.  The status is
+    0 if every board is within, 1 if a board exceeds the limit, else 3.  The archive contains no loads, settings or
+    kernels, so a board that is within has no PASS.  Runs on all CPUs of this machine, or on a Dask cluster.
     """
     required = limit_options.requirement()
     if required is None:

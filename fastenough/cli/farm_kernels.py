@@ -26,9 +26,9 @@ from fastenough.model import BadInput
 
 _HOUR_NS = 3600 * 10**9
 _MOST_UNEQUAL = 1.25
-"""Hours are compared whose numbers of values differ from the usual one by no more than this factor."""
+"""Greatest factor by which the number of values of a compared hour may differ from the usual one."""
 Spans = tuple[tuple[int, str], ...]
-"""Kernels of a board: from when on (ns), ascending, and the kernel."""
+"""Kernels of a board: time of installation (ns), ascending, and kernel."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class KernelDifference:
     """A kernel compared with the base.  ``ratio``: of the hourly maxima, with its confidence interval.
 
     ``differs``: shown among all kernels together (Holm).  ``paired``: boards were compared with themselves.
-    ``between``: how much boards differ, as a factor (one standard deviation).  All but the first are None with too few
-    boards.
+    ``between``: how much boards differ, as a factor (one standard deviation).  With too few boards, all but
+    ``kernel`` and ``boards`` are None.
     """
 
     kernel: str
@@ -63,7 +63,7 @@ class KernelDifference:
 
 @dataclass(frozen=True)
 class KernelComparison:
-    """Each kernel against ``base``; ``boards``: number of boards with each kernel; ``unlisted``: with none."""
+    """Each kernel against ``base``; ``boards``: number with each kernel; ``unlisted``: number without any."""
 
     base: str
     confidence: float
@@ -83,7 +83,7 @@ class MeasureKernels:
         return "begin_ns", "count", "max_ns"
 
     def of_board(self, board: BoardRows, boards: int) -> tuple[KernelLevel, ...]:
-        """Its levels; hours within which the kernel changed, or with unusual numbers of values, are left out."""
+        """Its levels; hours with an unusual number of values with one kernel are left out."""
         spans = self.spans.get(board.board, ())
         begin_ns, count, maximum = (numbers(board.rows, name) for name in self.columns)
         if not spans or not count.any():
@@ -115,7 +115,10 @@ def read_kernels(path: Path) -> dict[str, Spans]:
             for number, line in enumerate(csv.DictReader(stream), 2):
                 board, kernel = (line.get(name) or "" for name in ("board", "kernel"))
                 if not board or not kernel:
-                    raise BadInput(f"{path}, line {number}: needs the columns board, kernel and, optionally, from")
+                    raise BadInput(
+                        f"{path}, line {number}: has no board or no kernel; write the columns board, kernel and, "
+                        "optionally, from"
+                    )
                 spans.setdefault(board, []).append((_instant_ns(line.get("from") or "", path, number), kernel))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise BadInput(f"{path}: {error}; name a CSV file with the columns board, kernel, from") from None
@@ -143,9 +146,11 @@ def compared_kernels(
     by_kernel = _levels_by_kernel(levels)
     if base is None:
         base = max(by_kernel, key=lambda kernel: (len(by_kernel[kernel]), kernel), default=None)
-    if base is None or base not in by_kernel:
+    if base is None:
+        raise BadInput("no board has values with a listed kernel; check the boards and times in the file of --kernels")
+    if base not in by_kernel:
         there = ", ".join(sorted(by_kernel)) or "none"
-        raise BadInput(f"no board of the archive has the kernel {base or 'of the file'}; kernels with values: {there}")
+        raise BadInput(f"no board has values with the kernel {base}; kernels with values: {there}")
     others = [kernel for kernel in sorted(by_kernel) if kernel != base]
     found = [difference_over_boards(by_kernel[base], by_kernel[kernel], confidence) for kernel in others]
     tested = iter(holm([one.p_value for one in found if one is not None], 1.0 - confidence))
@@ -198,22 +203,20 @@ def _rows(comparison: KernelComparison) -> Iterator[tuple[str, ...]]:
 
 
 def _print(comparison: KernelComparison) -> None:
-    say(f"Hourly maxima with each kernel, as a multiple of those with {comparison.base}; the board is the unit")
+    say(f"Hourly maxima with each kernel, as a multiple of those with {comparison.base}; each board counts once")
     sure = words.percent(comparison.confidence)
     print_table(
         "", ("kernel", "result", "boards", "ratio", f"{sure} interval", "between boards"), _rows(comparison), texts=2
     )
-    caveats = [
-        "A kernel that was installed at one time is compared with what came before: other changes of that time count."
-    ]
+    caveats = ["A board had its kernels one after the other: the ratio includes its other changes at the same time."]
     if any(kernel.paired is False for kernel in comparison.kernels):
-        caveats.append("Kernels compared on other boards: these boards may differ in more than the kernel.")
+        caveats.append("Kernels on different boards (others): these boards may differ in more than the kernel.")
     if comparison.unlisted:
         caveats.append(
-            f"{words.counted(comparison.unlisted, 'board')} not listed, or without values of a listed kernel"
+            f"{words.counted(comparison.unlisted, 'board')} not listed, or without values with a listed kernel."
         )
     if any(kernel.ratio is None for kernel in comparison.kernels):
-        caveats.append(f"A comparison needs {LEAST_BOARDS_COMPARED} boards with both kernels, or with each.")
+        caveats.append(f"A comparison requires {LEAST_BOARDS_COMPARED} boards with both kernels, or as many with each.")
     say_list("Caveats", caveats)
 
 
@@ -226,7 +229,7 @@ def _print(comparison: KernelComparison) -> None:
     metavar="FILE",
     help="CSV file with the columns board, kernel and, optionally, from: the time of its installation.",
 )
-@click.option("--base", metavar="KERNEL", help="Kernel to compare with.  [default: that of most boards]")
+@click.option("--base", metavar="KERNEL", help="Kernel to compare with  [default: that of most boards]")
 @click.option(
     "--confidence", type=FRACTION, default="95%", show_default=True, help="Confidence level of each interval."
 )

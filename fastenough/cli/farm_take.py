@@ -67,7 +67,7 @@ class _Taking(TypedDict):
     metavar="N/ALL",
     help="Number of this taker and of all takers, as in 1/2.",
 )
-@click.option("--site", default="", metavar="NAME", help="Site of these boards, for users of the website who see one.")
+@click.option("--site", default="", metavar="NAME", help="Site of these boards, as in the file of web --access.")
 @click.option(
     "--gather",
     "gather_ns",

@@ -82,10 +82,10 @@ def _extent(board: str, budget_ns: int | None, trials: int | None) -> tuple[floa
     """The search time in s, and the number of trials on a deterministic board, else 0; raises BadInput."""
     if is_deterministic(board):
         if budget_ns is not None:
-            raise BadInput("--budget: on a deterministic board a hunt has a number of trials; use --trials NUMBER")
+            raise BadInput("--budget is not supported on a deterministic board; use --trials NUMBER")
         return 0.0, trials or _TRIALS
     if trials is not None:
-        raise BadInput("--trials: only hunts on a deterministic board have it; use --budget DURATION")
+        raise BadInput("--trials is supported on a deterministic board only; use --budget DURATION")
     return (_BUDGET_S if budget_ns is None else budget_ns / 1e9), 0
 
 
@@ -175,7 +175,7 @@ def _print_result(hunted: HuntResult, culprit: MonitoredRun | None, out: Path | 
     "--trials",
     type=click.IntRange(1),
     metavar="NUMBER",
-    help=f"On a deterministic board, instead of --budget: number of trials  [default: {_TRIALS}]",
+    help=f"Number of trials on a deterministic board, instead of --budget  [default: {_TRIALS}]",
 )
 @click.option(
     "--load-space",
@@ -217,7 +217,7 @@ def command(
 
     Tries stressors of stress-ng in groups, repeats the worst combinations, confirms that one is worse than all
     published loads, and removes stressors that it does not need.  --out stores the result as a load file.  On a
-    deterministic board, each trial begins at another phase, and the same hunt repeats to the byte.
+    deterministic board, each trial begins at another phase, and the same hunt makes the same trials.
     """
     _require_place(out)
     if report_path is not None:

@@ -100,9 +100,9 @@ def _require_guest(board: str, pid: int | None, duration_ns: int | None) -> None
     if not is_deterministic(board):
         return
     if pid is not None:
-        raise BadInput(f"--pid: board {board} boots for this recording and has no processes before; use --comm NAME")
+        raise BadInput(f"--pid is not supported: board {board} boots for this recording only; use --comm NAME")
     if duration_ns is None:
-        raise BadInput(f"board {board} reports nothing before its end; give the time to watch: --duration 1s")
+        raise BadInput(f"board {board} sends its recording at the end only; set the time to watch, as in --duration 1s")
 
 
 def _parameters(**options: Value | None) -> dict[str, Value]:

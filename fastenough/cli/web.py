@@ -69,10 +69,7 @@ def _access_rules(path: Path | None, *, all_boards: bool, into: Path | None) -> 
     if path is None:
         return None
     if all_boards or into is not None:
-        raise BadInput(
-            f"--access states what each user may see, which {'--all-boards' if all_boards else '--out-dir'} cannot; "
-            "use one of them"
-        )
+        raise BadInput(f"--access and {'--all-boards' if all_boards else '--out-dir'} exclude each other; omit one")
     rules: AccessRules = import_module("fastenough.web.identity").read_access(path)
     return rules
 
@@ -105,8 +102,10 @@ def _history(store: Store | None, database: str | None) -> History:
 
 @contextlib.contextmanager
 def _open_site(store: Store | None, database: str | None, *, rebuild: bool) -> Iterator[tuple[Site, Follow]]:
-    """A public site, and a function that updates its history from the store; the farm updates its own, of which only
-    the summaries are updated here."""
+    """A public site, and a function that updates its history from the store.
+
+    A farm updates the history in its ``database`` itself; the function then updates only the summaries.
+    """
     history_room, site_room = import_module("fastenough.history"), import_module("fastenough.web.site")
     if rebuild and store is None:
         raise BadInput("--rebuild requires a store; give --store")
@@ -170,7 +169,7 @@ def _caught_up(site: Site, follow: Follow | None, *, all_boards: bool, own: bool
     "--access",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Show each user the boards of their sites, by the groups that an authenticating proxy states.",
+    help="Access file: each user sees the boards of their sites, by groups from an authenticating proxy.",
 )
 @click.option("--all-boards", is_flag=True, help="Also show boards that are not public.")
 @click.option(

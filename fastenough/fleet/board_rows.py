@@ -60,7 +60,9 @@ def shard_files(location: str, kind: str | None = None) -> list[ShardFiles]:
     if not shards:
         types = ", ".join(sorted({partition.type for partition, _ in files}))
         what = (
-            f"no boards of the type {kind}; it has {types}" if files else "no file of an archive (farm take makes them)"
+            f"no boards of the type {kind}; it has {types}"
+            if files
+            else "no files of an archive; farm take writes them"
         )
         raise BadInput(f"archive {location}: {what}")
     return [ShardFiles(location, tuple(sorted(shards[shard]))) for shard in sorted(shards)]

@@ -150,7 +150,7 @@ def _connected(distributed: Any, scheduler: str) -> Iterator[Any]:
         try:
             client.wait_for_workers(1, timeout=_CONNECT_S)
         except TimeoutError:
-            raise Unavailable(f"--scheduler {scheduler}: has no worker; start one with: dask worker") from None
+            raise Unavailable(f"--scheduler {scheduler}: no worker is connected; start one with: dask worker") from None
         for worker, version in client.run(_version).items():
             if version != __version__:
                 raise BadInput(

@@ -146,7 +146,7 @@ def _cautions(worst: StatedMaximum, required: Requirement) -> Iterator[str]:
     if worst.scale_ns:
         yield (
             f"disturbances up to {words.duration(words.round_up(worst.scale_ns))} apart depend on each other and are "
-            "planned together"
+            "planned as clusters"
         )
     if not worst.steady:
         yield "the rate of misses changed during this run, so no single rate applies"

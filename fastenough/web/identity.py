@@ -138,7 +138,7 @@ def read_access(path: Path) -> AccessRules:
     secret_file = table.text("secret-file", '"/etc/fastenough/proxy-secret"', "")
     grants = _grants(table.tables("group"))
     if not grants:
-        raise table.fault("no [[group]]; add one, or nobody can see anything")
+        raise table.fault("no [[group]]; add one, since users without a group see nothing")
     table.finish(_KEYS)
     secret = _secret(path.parent / secret_file) if secret_file else b""
     return AccessRules(trusted, grants, user_header, groups_header, secret)
@@ -148,16 +148,18 @@ def _network(table: Table, text: str) -> Network:
     try:
         network = ipaddress.ip_network(text)
     except ValueError as error:
-        raise table.fault(f'trusted: {text!r} is no address; write "127.0.0.1" or "10.1.0.0/24"', "trusted") from error
+        raise table.fault(
+            f'trusted: {text!r} is not an address; write "127.0.0.1" or "10.1.0.0/24"', "trusted"
+        ) from error
     if not network.prefixlen:
-        raise table.fault(f"trusted: {text} is every address; name that of the proxy", "trusted")
+        raise table.fault(f"trusted: {text} contains every address; write that of the proxy", "trusted")
     return network
 
 
 def _header(table: Table, key: str, usual: str) -> str:
     name = table.text(key, f'"{usual}"', usual)
     if not _HEADER.fullmatch(name):
-        raise table.fault(f"{key} = {name!r} is no name of a header; use letters, digits and -", key)
+        raise table.fault(f"{key} = {name!r} is not the name of a header; use letters, digits and -", key)
     return name
 
 
@@ -166,7 +168,10 @@ def _grants(groups: Sequence[Table]) -> dict[str, AccessGrant]:
     for group in groups:
         name = group.text("name", '"lab-graz"')
         if name != name.strip() or "," in name or not name.isprintable() or len(name) > _MOST_NAME:
-            raise group.fault("name: spaces around it, commas and control characters are not possible", "name")
+            raise group.fault(
+                f"name: use at most {_MOST_NAME} characters, without commas, control characters or surrounding spaces",
+                "name",
+            )
         if name in grants:
             raise group.fault(f"the group {name} is stated twice; state it once", "name")
         grants[name] = _grant(group)
