@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Recordings from the rows of an archive, with all that the archive contains of them: values over time, no facts."""
+"""Recordings rebuilt from the rows of an archive: values over time, without facts."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def shard_files(location: str, kind: str | None = None) -> list[ShardFiles]:
 
 
 def board_groups(files: ShardFiles) -> list[BoardGroup]:
-    """The boards of a shard in groups of about so many rows; the same groups whoever computes them."""
+    """The boards of a shard in groups of at most `_ROWS_AT_ONCE` rows, or of one board; the files determine them."""
     rows: Counter[str] = Counter()
     types: dict[str, str] = {}
     for _, kind, path in files.files:

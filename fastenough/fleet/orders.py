@@ -38,7 +38,7 @@ _MOST_ANSWER_BYTES = 2000
 _AGAIN_S = 35.0
 """Longer than a board takes to verify and carry out an order."""
 _REFUSAL_S = 0.5
-"""The server reports some time later that it has refused a message."""
+"""Longest wait between checks for refusals, which the server reports some time after the message."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ async def send(server: str, order: Order, message: bytes, wait_s: float) -> Ackn
 async def _answer_before(
     answers: Subscription, order: Order, end_s: float, errors: Iterable[Exception]
 ) -> Acknowledgement | None:
-    """The answer that arrives before ``end_s`` of the monotonic clock; raises BadInput if ``errors`` gets a refusal."""
+    """The answer that arrives before ``end_s`` of the monotonic clock; raises BadInput for a refusal in ``errors``."""
     while (left_s := end_s - time.monotonic()) > 0:
         try:
             message = await answers.next_msg(timeout=min(left_s, _REFUSAL_S))

@@ -35,7 +35,7 @@ _MOST_INTERVALS = 32
 _PATIENCE_S = 20.0
 """Time without an answer after which a board publishes again what is not stored; doubled each time."""
 MOST_PATIENCE_S = 320.0
-"""Longest such time.  If it did not grow, takers that are slow or cut off would get ever more repetitions."""
+"""Longest such time.  If it were constant, slow or disconnected takers would get ever more repetitions."""
 _SERIES = {
     "unit": "ns",
     "clock": "monotonic",

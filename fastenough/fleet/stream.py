@@ -58,7 +58,7 @@ def _unavailable(url: str, error: Exception) -> Unavailable:
 
 
 async def connected(url: str, newest: deque[Exception] | None = None) -> Client:
-    """A connection to a server, which it keeps up; raises Unavailable if none answers or admits this user.
+    """A connection to a server, which reconnects by itself; raises Unavailable if none answers or admits this user.
 
     ``newest`` collects the errors that the server reports later, such as a topic that this user may not use.
     """
@@ -132,7 +132,7 @@ class ChunkStream:
         return messages
 
     async def _read_more(self, shard: int, messages: list[Message], most: int) -> None:
-        """Append what follows the last message.  The consumer lives for this call only: position is the database's."""
+        """Append what follows the last message.  Its consumer lives for this call; the database has the position."""
         config = ConsumerConfig(
             filter_subject=_subject(shard),
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
@@ -151,12 +151,12 @@ class ChunkStream:
                 for each in found:
                     number = each.metadata.sequence
                     if number.consumer != len(messages) - before + 1:
-                        return  # one in transit is lost; it is read again from here
+                        return  # a message was lost in transit; the next call reads from it on
                     messages.append(Message(number.stream, each.subject.rpartition(".")[2], each.data))
                 if len(found) < asked:
                     return
         except TimeoutError:
-            return  # nothing more, or no answer: the next call asks again
+            return  # nothing more, or no answer: the next call requests it again
         finally:
             with suppress(Error):
                 await reader.unsubscribe()

@@ -139,7 +139,7 @@ class MachineRow:
 
 
 def machines(connection: Connection, names: Collection[str]) -> dict[str, MachineRow]:
-    """The rows of these machines, as far as there are any."""
+    """The stored rows of these machines."""
     rows = connection.execute(select(MACHINE).where(MACHINE.c.machine.in_(names))).mappings()
     return {
         row["machine"]: MachineRow(row["type"], tuple(json.loads(row["boots"])), row["lost"], row["quarantine"])

@@ -230,9 +230,9 @@ def _repeated_head(line: bytes, name: str) -> Head:
 class _Writing:
     """One transaction: ``rows`` for the archive, and ``answers``: machine and answer, for each run.
 
-    ``boards``: the declared columns of each board of which intervals are stored, by its number.  What is known of
-    boards and runs is read for all contents together, and `finish` writes all of them together: at tens of boards a
-    second, most of the time would go into the statements.
+    ``boards``: the declared columns of each board of which intervals are stored, by its number.  Known
+    boards and runs are read for all contents together, and `finish` writes all results together: at tens of boards a
+    second, separate statements for each content would take most of the time.
     """
 
     def __init__(self, connection: Connection, contents: Sequence[_Content], site: str) -> None:
@@ -279,7 +279,7 @@ class _Writing:
         self._runs[name], self._next[place.run] = replace(place, next=after), after
 
     def finish(self) -> None:
-        """Write what was added, but for the archive's rows."""
+        """Write all that was added, except the rows of the archive."""
         write_parts(self._connection, self._parts)
         put(self._connection, tables.INTERVAL, self._single)
         put_ends(self._connection, self._ends_s)

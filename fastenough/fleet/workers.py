@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Jobs over all boards of an archive, on workers of ``dask.distributed``: processes of this machine, or a cluster.
 
-A job is a pure function of the rows of one board.  Boards are read in groups that follow from the archive alone, so a
-result depends neither on the number of workers nor on one that is killed: its groups are computed again.
+A job is a pure function of the rows of one board.  Boards are read in groups that depend on the archive only, so the
+number of workers does not change a result.  The groups of a worker that is killed are computed again.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ LEAST_TRIALS = 2 * min(CHANCE_SHARES)
 
 @dataclass(frozen=True)
 class Confirmed:
-    """A recipe confirmed worse than ``beside``.  Tails are means over the fresh trials; ``p_value``: the p-value."""
+    """A recipe confirmed worse than ``beside``.  Tails are means over the fresh trials; ``p_value``: by ranks."""
 
     recipe: Recipe
     beside: Recipe | str

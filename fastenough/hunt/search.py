@@ -33,8 +33,8 @@ _REACHED = 0.8
 class GroupTurn:
     """The recipe of one turn of a group, and the tail of its blocks.
 
-    ``excess``: octaves above the median of the trial's turns; what disturbs a whole trial makes no candidates.  Of a
-    trial with one turn: its tail.
+    ``excess``: octaves above the median of the trial's turns; a disturbance of the whole trial makes no candidates.
+    For a trial with one turn: its tail.
     """
 
     recipe: Recipe

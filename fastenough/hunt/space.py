@@ -44,8 +44,8 @@ Recipe = tuple[Part, ...]
 
 @dataclass(frozen=True)
 class Space:
-    """``memory_bytes``: limit for all parts of a recipe together; ``most``: maximum number of parts; ``options``: of
-    each command."""
+    """``memory_bytes``: limit for all parts of a recipe together; ``most``: maximum number of parts; ``options``:
+    added to each command."""
 
     stressors: Mapping[str, Stressor]
     memory_bytes: int

@@ -108,6 +108,6 @@ SEEDED = ("--seed", "1")
 
 
 def space_of(present: Collection[str], cpus: int, available_bytes: int, options: tuple[str, ...] = ()) -> Space:
-    """The search space of a board with these stressors; ``options``: of each command."""
+    """The search space of a board with these stressors; ``options``: added to each command."""
     stressors = {name: stressor for name, stressor in STRESSORS.items() if name in present}
     return Space(stressors, round(_MEMORY_SHARE * available_bytes), _MOST_PER_CPU * cpus, options)

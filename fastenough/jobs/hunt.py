@@ -50,7 +50,7 @@ _LEAST_TRIALS = 40
 _LEAST_AFTER_FIXED = 36
 """Least number of trials after those of the fixed loads that confirms a result."""
 _SEED = 1
-"""Of the search and of the phases on a deterministic board, where a hunt with the same arguments repeats exactly."""
+"""Seed of search and phases on a deterministic board, where a hunt with the same arguments repeats exactly."""
 _SEARCH = "hunt 2"
 """Changes with the search: the trials of another search must not be replayed."""
 _AT_ONCE = 8
@@ -65,8 +65,8 @@ for name; do
 done
 wait; rm -rf "$scratch"
 """
-"""A stressor that stress-ng skips ends at once with status 0; one that works still runs after a second.  The timeout of
-busybox has the status of stress-ng, which is 0 after SIGTERM too."""
+"""A stressor that stress-ng skips ends at once with status 0; one that works still runs after a second.  ``timeout`` is
+not used: that of busybox returns the status of stress-ng, which is 0 after SIGTERM too."""
 
 
 def turns_of(budget_s: float) -> int:
@@ -76,8 +76,8 @@ def turns_of(budget_s: float) -> int:
 
 @dataclass(frozen=True)
 class Hunt:
-    """``plan``: one run without load.  ``only``: the stressors to use; empty: all.  ``trials``: their number on a
-    deterministic board, where no time counts; 0 on other boards."""
+    """``plan``: one run without load.  ``only``: the stressors to use; empty: all.  ``trials``: number of trials on
+    a deterministic board, which replaces the budget; 0 on other boards."""
 
     plan: Plan
     budget_s: float
@@ -215,7 +215,7 @@ def _cool_down(link: Link, sleep: Callable[[float], bool]) -> None:
 
 @dataclass(frozen=True)
 class _Wrapped:
-    """A board of which only the boot is another one."""
+    """A board that boots in another way; all else is that of ``board``."""
 
     board: Board
 
@@ -437,7 +437,7 @@ def make_hunt(
     replays the results of the stored trials.
 
     SIGINT and SIGTERM end the current trial in order, and the hunt.  Raises like ``run_campaign``, BadInput if the
-    budget is too short, NotApplicable if no load can be tried on this board.
+    hunt is too short, NotApplicable if no load can be tried on this board.
     """
     hunt.require_enough()
     trials, begun_s = _HuntCampaign(store, hunt), time.monotonic()

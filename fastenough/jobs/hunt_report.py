@@ -27,7 +27,7 @@ from fastenough.report.document import Section
 from fastenough.store import Store
 
 _WATCHED_S, _WATCHED_GUEST_S = 20.0, 1.0
-"""Duration of the run with the monitor, and on a deterministic board."""
+"""Duration in s of the run with the monitor: on other boards, and on a deterministic board."""
 _REPORT_INTERVAL = ("1s",)
 """Long intervals: at the end of each one the monitor reads its counters, which may delay a task."""
 _MONITOR_TASK = f"task {MONITOR[:15]}"

@@ -121,9 +121,9 @@ def _period_ns(recording: Recording, worst: StatedMaximum) -> int:
 
 
 def _seen(worst: StatedMaximum) -> ExpectedMisses:
-    """Misses in disturbances as those of this CPU: their mean length, its variation, and how many have one cause.
+    """Expected misses in disturbances like those of this CPU: mean length, its variation, and number per cause.
 
-    Where they are too few to tell, each is as long as the longest may be.
+    If there are too few disturbances to estimate these, each has the greatest possible length.
     """
     rate, number = worst.exceeded / worst.n, worst.disturbances[1]
     if worst.scale_ns:

@@ -126,9 +126,9 @@ def _known(name: str) -> Setting:
 class Settings:
     """Context in which settings are changed; they are restored at its end, or when the journal is next opened.
 
-    Without a path the journal is the user's of this board; with it the benches of all other users of this machine are
-    locked out, unless FASTENOUGH_STATE names a separate folder.  ``restored``: the places that an earlier bench had
-    left changed; ``warnings``: on lines of the journal that were skipped.
+    Without a path, the journal is the one that this user has for the board.  For the local board it also locks out the
+    benches of other users, unless FASTENOUGH_STATE names a separate folder.  ``restored``: the places that an earlier
+    bench had left changed; ``warnings``: on lines of the journal that were skipped.
     """
 
     def __init__(self, link: Link, journal_path: Path | None = None) -> None:

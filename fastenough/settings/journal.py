@@ -81,7 +81,7 @@ def _not_trusted(path: Path) -> FastenoughError:
 
 
 _MACHINE = Path("/sys/devices/system/cpu")
-"""Any user may lock it, and it is the same one for all of them, whereas each user has own journals."""
+"""Directory to lock: any user may lock it, and all users share it, whereas each user has separate journals."""
 
 
 def lock_machine() -> int | None:

@@ -54,7 +54,7 @@ _LISTENS_S = 600.0
 """Longest time of a live connection of a user, whose access is then checked again."""
 _IDENTITY = "fastenough.identity"
 _OWN_TOKEN = "/upload/"
-"""Requests to addresses that begin so are not those of users; the route checks their token and shows no board."""
+"""Beginning of addresses that need no user: their route checks a token, and shows no board."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -110,7 +110,7 @@ async def _within(patience_s: float, making: Coroutine[Any, Any, CachedPage]) ->
 def _site_for(request: Request, site: Site, role: SiteRole = SiteRole.VIEWER) -> Site:
     """The site as the user of a request sees it; raises AccessDenied if the user has the role at no site.
 
-    Every route takes its site from here.  If users have roles, the site that it is given shows nothing.
+    Every route takes its site from here.  If users have roles, ``site`` itself shows no board.
     """
     identity: Identity | None = request.scope.get(_IDENTITY)
     if identity is None:
@@ -204,7 +204,7 @@ class _HostCheck:
 
 
 class _AccessCheck:
-    """Find the user of each request, before anything else knows of it, and refuse requests without one."""
+    """Find the user of each request before a route receives it, and refuse requests without a user."""
 
     def __init__(self, app: ASGIApp, rules: AccessRules) -> None:
         self._app, self._rules = app, rules
@@ -215,7 +215,7 @@ class _AccessCheck:
             return
 
         async def send_uncached(message: Message) -> None:
-            """No cache may give the answer to another user, nor to the same one without asking."""
+            """Forbid caches to give the answer to another user, or to the same one without validation."""
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message)["Cache-Control"] = "private, no-cache"
             await send(message)
@@ -265,8 +265,8 @@ def make_app(
     """The site as an application.
 
     ``follow`` is called once a second to update the history.  ``more``: routes beside the pages.  ``names``: accepted
-    host names in lower case, besides addresses and localhost.  ``rules``: what each user may see; without, all see what
-    the viewer of ``site`` sees.  ``patience_s``: time limit of a page.
+    host names in lower case, besides addresses and localhost.  ``rules``: what each user may see; without them, all
+    see what the viewer of ``site`` sees.  ``patience_s``: time limit of a page.
     """
     streams, shelf = LiveStreams(), PageCache()
     prepared = site if rules is None else replace(site, viewer=OWNER)

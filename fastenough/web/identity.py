@@ -43,7 +43,7 @@ class AccessDenied(Exception):
 
 @dataclass(frozen=True)
 class AccessGrant:
-    """A role at some sites; of an administrator, at all."""
+    """A role at some sites; the role of an administrator is for all sites."""
 
     role: SiteRole
     sites: frozenset[str] = frozenset()
@@ -78,7 +78,7 @@ class AccessRules:
     def identity(self, peer: str | None, headers: Iterable[tuple[bytes, bytes]]) -> Identity:
         """The user of a request from an address; raises AccessDenied.
 
-        ``headers``: as received.  A header that occurs twice is refused, as is one that differs from it by ``_`` only:
+        ``headers``: as received.  A header that occurs twice is refused, as is one with ``_`` for ``-`` in its name:
         a proxy that replaces the first would pass the second, which a client could have sent.
         """
         if not self._is_trusted(peer):

@@ -67,7 +67,7 @@ class Page:
     ``pattern``: its address, with names in braces that ``make`` gets by name.  ``make`` takes the site, and raises
     NotFound or UnknownBoard if there is nothing.  ``asks``: it also takes ``query``, the part of the address behind
     '?'. ``published``: it is also part of a published site, without a query.  ``menu``: title of its link on every
-    page, empty for none.  ``role``: which role at the site of a board its viewer needs, if users have roles.
+    page, empty for none.  ``role``: role that a user needs at the site of a board, if users have roles.
     """
 
     pattern: str
@@ -96,7 +96,7 @@ def summary_of(site: Site, run: str) -> RunSummary:
     here = site.store.has(_NO_RUN if summary is None else summary.id)
     board = summary.board if summary is not None and here and summary.board else ""
     try:
-        # by the board of the history: the name in the recording may be that of another board since
+        # by the board in the history: another board may have the name in the recording by now
         named = board_of_run(site.history, run)
         board_of(site.history, site.viewer, named or board)
     except UnknownBoard as error:

@@ -32,7 +32,7 @@ from fastenough.web.site import NotFound, Site, recording_of
 
 _MOST_OFFERED = 100
 _MOST_NAMED = 10_000
-"""Boards that the index of the store can search for at a time."""
+"""Greatest number of boards that one search in the index of the store can name."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _offered(site: Site) -> tuple[str, ...]:
     if site.store is None:
         return ()
     visible = {status.board.name for status in board_statuses(site.history, site.viewer, site.now_s)}
-    # so many of these boards, however many newer runs other boards have
+    # the newest runs of these boards, even if other boards have many newer ones
     named = {"board": visible} if len(visible) <= _MOST_NAMED else {}
     newest = site.store.runs(last=_MOST_OFFERED, brief=True, **named)
     return tuple(run.id for run in reversed(newest) if run.board in visible)
