@@ -129,13 +129,14 @@ def _route(whole_site: Site, shelf: PageCache, page: Page, patience_s: float) ->
         if "\0" in "".join(names.values()):  # no name has one, and PostgreSQL refuses the question
             return problem(404, "")
         named: dict[str, object] = dict(names)
-        address = request.url.path
+        # as sent: request.url ends the query at a '#', behind which the page still reads parameters
+        address: tuple[str, bytes] = request.scope["path"], b""
         if page.asks:
             named["query"] = _query_of(request)
-            address += f"?{request.url.query}"
+            address = address[0], request.scope["query_string"]
         try:
             site = _site_for(request, whole_site, page.role)
-            cached = await _within(patience_s, shelf.get((site.viewer, address), lambda: page.make(site, **named)))
+            cached = await _within(patience_s, shelf.get((site.viewer, *address), lambda: page.make(site, **named)))
         except (NotFound, UnknownBoard):
             return problem(404, "")
         except Unavailable as error:

@@ -344,6 +344,12 @@ def test_what_is_known_is_not_sent_again_and_text_is_packed(served: Served) -> N
     assert served.get("/", If_None_Match='"other"').status == 200
 
 
+def test_a_query_behind_a_fragment_changes_no_cached_page(served: Served) -> None:
+    """Browsers do not send '#'; others do, and the page for all readers was made from what is behind it."""
+    assert "no-such-run" in served.get("/compare?#&base=no-such-run").text
+    assert "no-such-run" not in served.get("/compare?").text
+
+
 def test_what_fails_shows_nothing_of_itself(served: Served) -> None:
     def fails(site: Site) -> bytes:
         raise ZeroDivisionError("secret")
