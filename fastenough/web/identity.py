@@ -136,6 +136,8 @@ def read_access(path: Path) -> AccessRules:
     if len({name.lower() for name in (user_header, groups_header, SECRET_HEADER)}) < 3:
         raise table.fault(f"user-header, groups-header and {SECRET_HEADER} must differ")
     secret_file = table.text("secret-file", '"/etc/fastenough/proxy-secret"', "")
+    if "\0" in secret_file:
+        raise table.fault("secret-file contains a NUL; name a file", "secret-file")
     grants = _grants(table.tables("group"))
     if not grants:
         raise table.fault("no [[group]]; add one, since users without a group see nothing")

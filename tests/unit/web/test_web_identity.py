@@ -157,6 +157,7 @@ def test_other_names_of_headers(tmp_path: Path) -> None:
         ("trusted", 'user-header = "X_User"\ntrusted'),
         ("trusted", 'user-header = "X-Forwarded-Groups"\ntrusted'),
         ("trusted", 'secret-file = "missing"\ntrusted'),
+        ("trusted", 'secret-file = "a\\u0000b"\ntrusted'),
         ("trusted", "more = 1\ntrusted"),
     ],
 )
