@@ -91,6 +91,7 @@ class Live:
             await asyncio.sleep(POLL_S)
             if not self._listeners:
                 self._wanted.clear()
+                self._last = {}  # the next listener may come hours later, when some boards are at another site
 
     def tell(self, now: dict[str, Row]) -> None:
         """Send the differences from the last event."""

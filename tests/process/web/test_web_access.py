@@ -6,6 +6,7 @@ from __future__ import annotations
 import http.client
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -265,6 +266,21 @@ def test_a_stream_sends_no_change_of_another_site(worlds: Worlds) -> None:
             assert changed.startswith(b'data: {"boards":{"r1s1":'), "and nothing before it"
     for name in ("r1s1", "r1s2"):
         declare(history, name, state="ok")
+
+
+def test_a_stream_begins_with_the_boards_of_now(worlds: Worlds) -> None:
+    """Not with those that the last listener had, some of which may be at another site since."""
+    history = worlds.whole.site.history
+    with stream(worlds.whole, "/events?q=r1", signed_in("view-a")) as answer:
+        assert b"r1s3" in event(answer)
+    time.sleep(2 * live.POLL_S + 1)
+    declare(history, "r1s3", site="b")
+    try:
+        with stream(worlds.whole, "/events?q=r1", signed_in("view-a")) as answer:
+            first = event(answer)
+            assert b"r1s1" in first and b"r1s3" not in first
+    finally:
+        declare(history, "r1s3", site="a")
 
 
 def test_answers_are_stored_by_no_cache(worlds: Worlds) -> None:
