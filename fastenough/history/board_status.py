@@ -32,6 +32,8 @@ WINDOW_S = DAYS_SHOWN * DAY_S
 """How far back recordings count for a board's verdict and maxima."""
 NOT_DUE = (BoardCondition.RESERVED, BoardCondition.DEAD, BoardCondition.RETIRED)
 """Conditions in which the farm states the reason for missing data."""
+_MOST_NAMED = 10_000
+"""Names in one query; SQLite takes 32,766."""
 _FIRST = ("timer/wakeup_corrected", "monitor/expiry-to-return", "monitor/device-to-return", "monitor/expiry-to-running")
 """Order of series for the main one, whose maxima are those of the board; judged series come first."""
 
@@ -45,9 +47,19 @@ def board_of(history: History, viewer: Viewer, name: str) -> BoardInfo:
 
 def board_of_run(history: History, run: str) -> str:
     """Name of the board of a run, also of a board that the viewer may not see; empty if the history has no such run."""
-    question = select(BOARD.c.name).join(RUN, RUN.c.board == BOARD.c.id).where(RUN.c.name == run)
+    return boards_of_runs(history, (run,)).get(run, "")
+
+
+def boards_of_runs(history: History, runs: Collection[str]) -> dict[str, str]:
+    """By run, the present name of its board, as `board_of_run`; without runs that the history does not have."""
+    question = select(RUN.c.name, BOARD.c.name).join(BOARD, RUN.c.board == BOARD.c.id)
+    names = list(runs)
     with history.reading() as connection:
-        return connection.execute(question).scalar() or ""
+        return {
+            run: board
+            for at in range(0, len(names), _MOST_NAMED)
+            for run, board in connection.execute(question.where(RUN.c.name.in_(names[at : at + _MOST_NAMED])))
+        }
 
 
 def board_status(history: History, viewer: Viewer, name: str, now_s: int) -> BoardStatus:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from fastenough.history import History, UnknownBoard, Viewer, board_of
-from fastenough.history.board_status import board_of_run
+from fastenough.history.board_status import board_of_run, boards_of_runs
 from fastenough.recording import Recording
 from fastenough.store import RunSummary, Store
 from fastenough.store.conclusions import Conclusion, conclusions
@@ -114,13 +114,17 @@ def recording_of(site: Site, run: str) -> Recording:
 
 
 def conclusions_of(site: Site) -> Iterator[Conclusion]:
-    """The newest first."""
+    """The newest first, each with its board as the history names it, by its runs: another board may have the name in
+    the conclusion since."""
+    known = list(conclusions(site.store)) if site.store is not None else []
+    boards = boards_of_runs(site.history, {conclusion.runs[0] for conclusion in known if conclusion.runs})
     visible: dict[str, bool] = {}
-    for conclusion in conclusions(site.store) if site.store is not None else ():
-        if conclusion.board not in visible:
-            visible[conclusion.board] = _is_visible(site, conclusion.board)
-        if visible[conclusion.board]:
-            yield conclusion
+    for conclusion in known:
+        board = boards.get(conclusion.runs[0], conclusion.board) if conclusion.runs else conclusion.board
+        if board not in visible:
+            visible[board] = _is_visible(site, board)
+        if visible[board]:
+            yield replace(conclusion, board=board)
 
 
 def _is_visible(site: Site, board: str) -> bool:

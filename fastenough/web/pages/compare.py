@@ -22,6 +22,7 @@ from fastenough.analysis.compare import (
 )
 from fastenough.analysis.merged import judged_series, merge_samples
 from fastenough.history import board_statuses
+from fastenough.history.board_status import boards_of_runs
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Recording
 from fastenough.report import plot
@@ -99,7 +100,8 @@ def _offered(site: Site) -> tuple[str, ...]:
     # the newest runs of these boards, even if other boards have many newer ones
     named = {"board": visible} if len(visible) <= _MOST_NAMED else {}
     newest = site.store.runs(last=_MOST_OFFERED, brief=True, **named)
-    return tuple(run.id for run in reversed(newest) if run.board in visible)
+    boards = boards_of_runs(site.history, [run.id for run in newest])  # a board may have the former name of another one
+    return tuple(run.id for run in reversed(newest) if boards.get(run.id, run.board) in visible)
 
 
 def _row(quantile: QuantileDifference) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from starlette.routing import Route
 
-from fastenough.history import NOBODY, PUBLIC, History, catch_up, declare
+from fastenough.history import NOBODY, PUBLIC, History, catch_up, declare, rename
 from fastenough.store import Store
 from fastenough.store.conclusions import conclusions
 from fastenough.web import live
@@ -281,6 +281,26 @@ def test_a_stream_begins_with_the_boards_of_now(worlds: Worlds) -> None:
             assert b"r1s1" in first and b"r1s3" not in first
     finally:
         declare(history, "r1s3", site="a")
+
+
+def test_a_former_name_of_a_board_shows_nothing_of_it(worlds: Worlds, tmp_path: Path) -> None:
+    """Board r1s3 of site b has another name now, and its former one is that of a board at site a."""
+    history = History.at(f"sqlite:///{tmp_path}/renamed.sqlite")
+    for name, site in (SITES | {"r1s3": "b"}).items():
+        declare(history, name, site=site)
+    assert not catch_up(history, worlds.farm.store).faults
+    rename(history, "r1s3", "moved", ["r1s3"])
+    rename(history, "r1s1", "r1s3", ["r1s1"])
+    (conclusion,) = (known for known in conclusions(worlds.farm.store) if known.board == "r1s3")
+    with serving(replace(worlds.whole.site, history=history), worlds.farm, rules=RULES) as served:
+        address = f"/conclusion/{conclusion.id}/index.json"
+        assert served.get("/api/v1/board/r1s3", **signed_in("view-a")).status == 200
+        assert served.get(address, **signed_in("view-a")).status == 404
+        assert served.get(address, **signed_in("chiefs")).json["conclusion"]["board"] == "moved"
+        assert "-r1s3-" not in served.get("/compare", **signed_in("view-a")).text
+        assert "-r1s3-" in served.get("/compare", **signed_in("chiefs")).text
+        assert conclusion.id not in served.get("/board/r1s3/", **signed_in("view-a")).text
+    history.close()
 
 
 def test_answers_are_stored_by_no_cache(worlds: Worlds) -> None:
