@@ -134,7 +134,9 @@ def _seen(worst: StatedMaximum) -> ExpectedMisses:
         return ExpectedMisses(rate, max(1, worst.longest), max(worst.longest_run, float(worst.longest)))
     burst = max(1, math.ceil(worst.exceeded / number - 1e-9))
     variation = math.sqrt(max(0.0, number / worst.independent - 1.0))
-    return ExpectedMisses(rate, burst, max(worst.longest_run, float(burst)), variation if burst > 1 else 0.0)
+    if burst == 1 and variation > 0.0:  # the recording does not tell which misses follow each other
+        burst, variation = max(1, math.ceil(worst.exceeded / worst.independent - 1e-9)), 0.0
+    return ExpectedMisses(rate, burst, max(worst.longest_run, float(burst)), variation)
 
 
 def _cautions(worst: StatedMaximum, required: Requirement) -> Iterator[str]:
