@@ -129,7 +129,7 @@ def test_a_farm_killed_in_mid_boot_leaves_nothing_and_goes_on_where_it_was(field
     field.become("booting", "dark")
     tree = descendants(field.farm.pid)
     field.kill()
-    assert eventually(lambda: all(map(ended, tree)), 10)
+    assert eventually(lambda: all(map(ended, tree)), 60)
     _heal(field)
     with closing(History.at(f"sqlite:///{field.folder}/store/history.sqlite")) as history:
         give_cycles(history, "one", cycles(np.random.default_rng(1), 40))
