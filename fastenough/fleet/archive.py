@@ -65,7 +65,8 @@ class PartPlace:
     sequence: int
 
 
-def _schema() -> arrow.Schema:
+def row_schema() -> arrow.Schema:
+    """The columns of each file, with their version."""
     integer, text = arrow.int64(), arrow.string()
     kinds = {
         "board": text,
@@ -137,7 +138,7 @@ class FleetArchive:
     @staticmethod
     def table_of(rows: Iterable[ArchiveRow]) -> arrow.Table:
         """The columns of rows."""
-        return arrow.Table.from_pylist([vars(row) for row in rows], schema=_schema())
+        return arrow.Table.from_pylist([vars(row) for row in rows], schema=row_schema())
 
     def put(self, path: str, blocks: Iterable[bytes | arrow.Buffer]) -> None:
         """Write or replace a file: completely or not at all.  A large one in an object store may be incomplete."""

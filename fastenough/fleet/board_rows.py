@@ -8,17 +8,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as arrow
+from numpy.typing import NDArray
 from pyarrow import compute
 from pyarrow.dataset import Dataset, field
 
-from fastenough.fleet.archive import VERSION, VERSION_KEY, FleetArchive, safe_type
+from fastenough.fleet.archive import VERSION, VERSION_KEY, FleetArchive, row_schema, safe_type
 from fastenough.model import BadInput, FastenoughError
+from fastenough.recording.lines import printable
 
 KEY = ("board", "run", "cpu", "interval")
 """Columns of the key, which each job gets."""
 _ROWS_AT_ONCE = 200_000
 """Rows of a group of boards, unless a single board has more."""
+_MOST_VALUES = 10**12
+"""Of an interval: sums over all intervals fit into 64 bits."""
+_OPTIONAL = ("min_ns", "max_ns")
+_COUNTS = ("count", "lost", "missed", "begin_ns", "end_ns")
+_MOST_NAME = 200
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,14 @@ def _boards_in(location: str, path: str) -> Iterator[tuple[str, int]]:
     with _reading(location, [path]) as data:
         for batch in data.to_batches(columns=["board"]):
             counts.update(_counts_of(batch.column(0)))
+    if not all(map(_is_name, counts)):
+        raise FastenoughError(f"archive {location}: {path} has an invalid name of a board; remove the file")
     yield from counts.items()
+
+
+def _is_name(text: str | None) -> bool:
+    """Whether a text can be printed as a name in one line."""
+    return bool(text) and text is not None and len(text) <= _MOST_NAME and text.isprintable()
 
 
 def _counts_of(boards: arrow.Array | arrow.ChunkedArray) -> dict[str, int]:
@@ -103,7 +118,7 @@ def _counts_of(boards: arrow.Array | arrow.ChunkedArray) -> dict[str, int]:
 def rows_of(files: ShardFiles, group: BoardGroup, columns: Iterable[str]) -> Iterator[BoardRows]:
     """The rows of each board of a group in the files of its shard: the key and these columns.
 
-    Raises FastenoughError if an interval is in the archive twice, or if a file cannot be read.
+    Raises FastenoughError if an interval is in the archive twice or contradicts itself, or if a file cannot be read.
     """
     names = [board for board, _ in group]
     wanted = list(dict.fromkeys((*KEY, *columns)))
@@ -111,6 +126,7 @@ def rows_of(files: ShardFiles, group: BoardGroup, columns: Iterable[str]) -> Ite
         table = data.to_table(wanted, filter=field("board").isin(names))
     table = table.sort_by([(name, "ascending") for name in KEY])
     _require_each_once(table)
+    _require_consistent(table)
     counts = _counts_of(table.column("board"))
     begin = 0
     for board, kind in group:
@@ -125,11 +141,73 @@ def _require_each_once(table: arrow.Table) -> None:
     repeated = compute.and_(compute.and_(same[0], same[1]), compute.and_(same[2], same[3]))
     place = compute.index(repeated, True).as_py()
     if place >= 0:
-        board, run, cpu, interval = (table.column(name)[place].as_py() for name in KEY)
         raise FastenoughError(
-            f"the archive contains interval {interval} of CPU {cpu} of run {run} of board {board} twice; remove the "
-            "file that repeats intervals of another one"
+            f"the archive contains {_interval(table, place)} twice; remove the file that repeats intervals of another "
+            "one"
         )
+
+
+def _interval(table: arrow.Table, place: int) -> str:
+    """The interval of a row, for a message; the name of its run may contain anything."""
+    board, run, cpu, interval = (table.column(name)[place].as_py() for name in KEY)
+    run = printable(str(run))[:_MOST_NAME]
+    return f"interval {interval} of CPU {cpu} of run {run} of board {board}"
+
+
+def _require_consistent(table: arrow.Table) -> None:
+    """Raise FastenoughError for a row that contradicts itself, from which a limit could seem to be kept."""
+    for wrong, what in _contradictions(table):
+        if wrong.any():
+            raise FastenoughError(
+                f"the archive is damaged: {_interval(table, int(wrong.argmax()))} has {what}; remove its file"
+            )
+
+
+def _contradictions(table: arrow.Table) -> Iterator[tuple[NDArray[np.bool_], str]]:
+    """What is wrong with which rows, in the columns that were read."""
+    for name in table.column_names:
+        if name not in _OPTIONAL:
+            yield np.asarray(table.column(name).is_null()), f"no {name}"
+    for name in {"run", "series"} & set(table.column_names):
+        invalid = [text for text in compute.unique(table.column(name)).to_pylist() if not _is_name(text)]
+        yield np.asarray(compute.is_in(table.column(name), arrow.array(invalid, arrow.string()))), f"an invalid {name}"
+    for name in set(_COUNTS) & set(table.column_names):
+        values = _integers(table.column(name))
+        yield values < 0, f"a negative {name}"
+        if not name.endswith("_ns"):
+            yield values > _MOST_VALUES, f"too great a number in {name}"
+    if "max_ns" in table.column_names and "count" in table.column_names:
+        counted = _integers(table.column("count")) > 0
+        yield counted & np.asarray(table.column("max_ns").is_null()), "values but no max_ns"
+    if "bucket_ns" in table.column_names:
+        yield from _bucket_contradictions(table)
+
+
+def _bucket_contradictions(table: arrow.Table) -> Iterator[tuple[NDArray[np.bool_], str]]:
+    """Of columns without null: buckets must contain ``count`` values from ``min_ns`` to ``max_ns``."""
+    lowest, counts = (table.column(name).combine_chunks() for name in ("bucket_ns", "bucket_count"))
+    sizes = _integers(lowest.value_lengths())
+    yield sizes != _integers(counts.value_lengths()), "buckets without counts"
+    row = np.repeat(np.arange(sizes.size), sizes)
+    edge, values = lowest.flatten(), counts.flatten()
+    wrong = np.asarray(edge.is_null()) | np.asarray(values.is_null())
+    edges, held = _integers(edge), _integers(values)
+    least, greatest = (_integers(table.column(name)) for name in ("min_ns", "max_ns"))
+    wrong |= (held <= 0) | (held > _MOST_VALUES) | (edges > greatest[row])
+    total, top = np.zeros((2, sizes.size), dtype=np.int64)
+    top -= np.iinfo(np.int64).max
+    np.add.at(total, row, held)
+    np.maximum.at(top, row, edges)
+    yield np.bincount(row[wrong], minlength=sizes.size) > 0, "buckets without values, or above max_ns"
+    yield total != _integers(table.column("count")), "buckets that do not add up to count"
+    # the highest bucket ends below twice its least value, whatever the width of buckets
+    yield (sizes > 0) & (greatest // 2 > np.maximum(top, 0)), "a max_ns above its buckets"
+    yield (sizes > 0) & (least > greatest), "a min_ns above max_ns"
+
+
+def _integers(column: arrow.Array | arrow.ChunkedArray) -> NDArray[np.int64]:
+    """A column of integers; null is 0."""
+    return np.asarray(column.fill_null(0).to_numpy(), dtype=np.int64)
 
 
 @contextmanager
@@ -137,9 +215,13 @@ def _reading(location: str, paths: Sequence[str]) -> Iterator[Dataset]:
     """The rows of files; an error of the files is raised as FastenoughError."""
     try:
         data = FleetArchive(location).dataset(paths)
-        version = (data.schema.metadata or {}).get(VERSION_KEY.encode(), b"none").decode()
+        version = (data.schema.metadata or {}).get(VERSION_KEY.encode(), b"none").decode(errors="replace")
         if version != str(VERSION):
             raise FastenoughError(f"archive {location}: its columns have version {version}, expected {VERSION}")
+        for column in row_schema():
+            place = data.schema.get_field_index(column.name)
+            if place < 0 or data.schema.field(place).type != column.type:
+                raise FastenoughError(f"archive {location}: {paths[0]} has no column {column.name} of {column.type}")
         yield data
     except (OSError, ValueError) as error:
         what = (str(error).splitlines() or [type(error).__name__])[0][:300]

@@ -6,11 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as arrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from fastenough.analysis.board_rates import share_within
 from fastenough.analysis.merged import merge_samples
@@ -94,6 +97,58 @@ def test_a_damaged_or_removed_file_is_named(tmp_path: Path) -> None:
     part.unlink()
     with pytest.raises(FastenoughError, match="again"):
         list(rows_of(files, group, ["count"]))
+
+
+def _changed(folder: Path, name: str, values: list[Any], kind: arrow.DataType | None = None) -> None:
+    """Put other values into a column of the first file of an archive."""
+    path = min(folder.rglob("*.parquet"))
+    table = parquet.ParquetFile(path).read()
+    place = table.schema.get_field_index(name)
+    field = arrow.field(name, kind or table.schema.field(name).type)
+    many = (values * table.num_rows)[: table.num_rows]
+    parquet.write_table(table.set_column(place, field, arrow.array(many, field.type)), path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("count", 1),
+        ("count", -1000),
+        ("count", 2**62),
+        ("max_ns", 2**63 - 1),
+        ("max_ns", 5),
+        ("max_ns", None),
+        ("min_ns", 10**9),
+        ("missed", -5),
+        ("lost", None),
+        ("begin_ns", None),
+        ("series", None),
+        ("series", "a\nb"),
+        ("run", "\x1b[31m"),
+        ("board", None),
+        ("board", "a\nb"),
+        ("bucket_ns", None),
+        ("bucket_ns", [2**63 - 1]),
+        ("bucket_count", []),
+        ("bucket_count", [-1000]),
+    ],
+)
+def test_an_interval_that_contradicts_itself_is_refused(tmp_path: Path, name: str, value: Any) -> None:
+    """A damaged board was within, or ended the command with a traceback."""
+    write(tmp_path, _hours(0, 40))
+    _changed(tmp_path, name, [value])
+    with pytest.raises(FastenoughError) as refused:
+        by_hand(tmp_path, JudgeBoards(LIMIT))
+    assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize(("name", "kind"), [("count", arrow.float64()), ("count", arrow.string()), ("board", None)])
+def test_columns_of_another_kind_are_refused(tmp_path: Path, name: str, kind: arrow.DataType | None) -> None:
+    """Not read as other numbers: NaN counted as 0."""
+    write(tmp_path, _hours(0, 40))
+    _changed(tmp_path, name, [None], kind or arrow.int64())
+    with pytest.raises(FastenoughError, match=f"no column {name}"):
+        by_hand(tmp_path, JudgeBoards(LIMIT))
 
 
 # --- recordings
