@@ -22,7 +22,8 @@ from fastenough.cli.options import RequirementOptions, json_option, requirement_
 from fastenough.cli.output import print_json, print_table, say, say_list
 from fastenough.fleet.archived_recording import COLUMNS, archived_parts
 from fastenough.fleet.board_rows import BoardRows
-from fastenough.model import BadInput, ExitStatus, Requirement
+from fastenough.model import BadInput, ExitStatus, Requirement, Series
+from fastenough.recording import Recording
 
 _MOST_PRINTED = 40
 _CAVEATS = (
@@ -99,7 +100,7 @@ class JudgeBoards:
     def of_board(self, board: BoardRows, boards: int) -> ArchivedBoard:
         """The result of a board; EXCEEDS follows from all boards together."""
         parts = archived_parts(board)
-        merged = [merge_samples(parts[cpu]) for cpu in sorted(parts)]
+        merged = [merge_samples(same) for cpu in sorted(parts) for same in _by_series(parts[cpu])]
         evidence = [
             cpu for values in merged for cpu in evidence_per_cpu(values, self.required, self.required.confidence)
         ]
@@ -122,13 +123,21 @@ class JudgeBoards:
         )
 
 
+def _by_series(of_cpu: Sequence[tuple[Recording, Series]]) -> Iterator[list[tuple[Recording, Series]]]:
+    """The parts of a CPU by series: a board may have measured several, each of which has to keep the requirement."""
+    for name in sorted({series.name for _, series in of_cpu}):
+        yield [part for part in of_cpu if part[1].name == name]
+
+
 def _lacking(evidence: Sequence[CpuEvidence]) -> Iterator[str]:
     """Yield what the evidence of a board lacks; nothing if each CPU is within."""
     lost = sum(cpu.values.lost for cpu in evidence)
     if lost:
         yield f"{words.counted(lost, 'value')} lost"
+    several = len({cpu.values.name for cpu in evidence}) > 1
     for cpu in evidence:
         where = ", ".join(f"CPU {number}" for number in cpu.values.cpus) or cpu.values.name
+        where += f", {cpu.values.name}" if several and cpu.values.cpus else ""
         if cpu.values.duration_ns < MINIMUM_DURATION_NS:
             yield f"{where}: less than {words.duration(MINIMUM_DURATION_NS)} measured"
         elif not cpu.within:

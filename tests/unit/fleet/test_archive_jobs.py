@@ -220,6 +220,19 @@ def test_too_few_values_are_not_shown_to_be_within(tmp_path: Path) -> None:
     assert (board.result, board.n) == (BoardStanding.NOT_SHOWN, 4000)
 
 
+def test_each_series_of_a_board_is_judged_by_itself(tmp_path: Path) -> None:
+    """Another board with one series does not suffer from one with two, which cannot be added."""
+    other = [
+        replace(one, run="run-z", series="gpio/response", begin_ns=one.begin_ns + 99 * HOUR_NS)
+        for _, one in _hours(0, 2)
+    ]
+    write(tmp_path, [*_hours(0, 40), *(("panel", one) for one in other), *_hours(1, 40)])
+    boards = {one.board: one for one in judged_archive(by_hand(tmp_path, JudgeBoards(LIMIT)), LIMIT).boards}
+    assert boards[machine(1)].result is BoardStanding.WITHIN
+    assert boards[machine(0)].result is BoardStanding.NOT_SHOWN
+    assert "gpio/response" in boards[machine(0)].reason
+
+
 def test_a_rate_is_judged_by_the_disturbances(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     rows = []
