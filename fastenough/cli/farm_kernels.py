@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
 from fastenough import words
 from fastenough.analysis.between_boards import LEAST_BOARDS_COMPARED, BoardDifference, difference_over_boards
@@ -80,16 +81,18 @@ class MeasureKernels:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return "begin_ns", "count", "max_ns"
+        return "begin_ns", "end_ns", "count", "max_ns"
 
     def of_board(self, board: BoardRows, boards: int) -> tuple[KernelLevel, ...]:
         """Its levels; hours with an unusual number of values with one kernel are left out."""
         spans = self.spans.get(board.board, ())
-        begin_ns, count, maximum = (numbers(board.rows, name) for name in self.columns)
+        begin_ns, end_ns, count, maximum = (numbers(board.rows, name) for name in self.columns)
         if not spans or not count.any():
             return ()
         begins = np.array([begin for begin, _ in spans], dtype=np.int64)
-        kernel = np.searchsorted(begins, begin_ns, side="right") - 1
+        kernel, last = (np.searchsorted(begins, at_ns, side="right") - 1 for at_ns in (begin_ns, end_ns - 1))
+        with_kernel = np.unique(np.stack([begin_ns // _HOUR_NS, kernel]), axis=1)[0]
+        mixed = {*(begin_ns[last > kernel] // _HOUR_NS).tolist(), *_repeated(with_kernel)}
         listed = (count > 0) & (kernel >= 0)
         hours, place = np.unique(np.stack([begin_ns // _HOUR_NS, kernel])[:, listed], axis=1, return_inverse=True)
         counts, maxima = np.zeros((2, hours.shape[1]), dtype=np.int64)
@@ -97,11 +100,16 @@ class MeasureKernels:
         np.maximum.at(maxima, place.ravel(), maximum[listed])
         usual = float(np.median(counts)) if counts.size else 0.0
         like = (counts * _MOST_UNEQUAL >= usual) & (counts <= usual * _MOST_UNEQUAL) & (maxima > 0)
+        like &= ~np.isin(hours[0], list(mixed))
         return tuple(
             KernelLevel(board.board, spans[number][1], int(hours_of.sum()), float(np.log(maxima[hours_of]).mean()))
             for number in range(len(spans))
             if (hours_of := like & (hours[1] == number)).any()
         )
+
+
+def _repeated(ascending: NDArray[np.int64]) -> list[int]:
+    return [int(value) for value in ascending[1:][ascending[1:] == ascending[:-1]]]
 
 
 def read_kernels(path: Path) -> dict[str, Spans]:

@@ -340,6 +340,22 @@ def test_an_hour_within_which_the_kernel_changed_is_left_out(tmp_path: Path) -> 
     assert sum(level.hours for level in levels) in (8, 9)
 
 
+def test_the_hour_of_a_change_is_left_out_however_little_of_it_remains(tmp_path: Path) -> None:
+    """Also if the kernel changed in its first five minutes, or within an interval."""
+    step_ns = HOUR_NS // 12
+    first_ns = -(-BEGIN_NS // HOUR_NS) * HOUR_NS
+    offset = first_ns - BEGIN_NS
+    rows = []
+    for number in range(36):
+        one = row(machine(0), "run", (0, number), np.full(100, 10_000), step_ns)
+        rows.append(("panel", replace(one, begin_ns=one.begin_ns + offset, end_ns=one.end_ns + offset)))
+    write(tmp_path, rows)
+    for change_ns in (step_ns, step_ns // 2):
+        spans = {machine(0): ((0, "old"), (first_ns + HOUR_NS + change_ns, "new"))}
+        ((old, new),) = by_hand(tmp_path, MeasureKernels(spans))
+        assert (old.hours, new.hours) == (1, 1)
+
+
 @pytest.mark.parametrize(
     "text", ["", "board,kernel\n", "board,kernel\nx,\n", "kernel\n6.1\n", "board,kernel,from\nx,a,y\n"]
 )
