@@ -84,7 +84,7 @@ class MeasureKernels:
         return "begin_ns", "end_ns", "count", "max_ns"
 
     def of_board(self, board: BoardRows, boards: int) -> tuple[KernelLevel, ...]:
-        """Its levels; hours with an unusual number of values with one kernel are left out."""
+        """Its levels; hours within which the kernel changed, or with an unusual number of values, are left out."""
         spans = self.spans.get(board.board, ())
         begin_ns, end_ns, count, maximum = (numbers(board.rows, name) for name in self.columns)
         if not spans or not count.any():
