@@ -119,7 +119,7 @@ def read_kernels(path: Path) -> dict[str, Spans]:
     """
     spans: dict[str, list[tuple[int, str]]] = {}
     try:
-        with path.open(newline="", encoding="utf-8") as stream:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
             for number, line in enumerate(csv.DictReader(stream), 2):
                 board, kernel = (line.get(name) or "" for name in ("board", "kernel"))
                 if not board or not kernel:
@@ -127,7 +127,12 @@ def read_kernels(path: Path) -> dict[str, Spans]:
                         f"{path}, line {number}: has no board or no kernel; write the columns board, kernel and, "
                         "optionally, from"
                     )
-                spans.setdefault(board, []).append((_instant_ns(line.get("from") or "", path, number), kernel))
+                if not kernel.isprintable():
+                    raise BadInput(f"{path}, line {number}: kernel has a character that cannot be printed")
+                at_ns = _instant_ns(line.get("from") or "", path, number)
+                if any(at_ns == other_ns and kernel != other for other_ns, other in spans.get(board, ())):
+                    raise BadInput(f"{path}, line {number}: this board has another kernel from the same time on")
+                spans.setdefault(board, []).append((at_ns, kernel))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise BadInput(f"{path}: {error}; name a CSV file with the columns board, kernel, from") from None
     if not spans:
@@ -144,7 +149,10 @@ def _instant_ns(text: str, path: Path, number: int) -> int:
         raise BadInput(
             f"{path}, line {number}: from = {text[:40]} is not a time; write it as 2026-11-28T12:00Z"
         ) from None
-    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()) * 10**9
+    at_ns = int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()) * 10**9
+    if not 0 <= at_ns < 2**63:
+        raise BadInput(f"{path}, line {number}: from = {text[:40]} is not between 1970 and 2262")
+    return at_ns
 
 
 def compared_kernels(

@@ -357,7 +357,18 @@ def test_the_hour_of_a_change_is_left_out_however_little_of_it_remains(tmp_path:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "board,kernel\n", "board,kernel\nx,\n", "kernel\n6.1\n", "board,kernel,from\nx,a,y\n"]
+    "text",
+    [
+        "",
+        "board,kernel\n",
+        "board,kernel\nx,\n",
+        "kernel\n6.1\n",
+        "board,kernel,from\nx,a,y\n",
+        "board,kernel,from\nx,a,0001-01-01\n",
+        "board,kernel,from\nx,a,9999-12-31\n",
+        "board,kernel\nx,\x1b[31m\n",
+        "board,kernel\nx,a\nx,b\n",
+    ],
 )
 def test_a_wrong_list_of_kernels_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "kernels.csv"
