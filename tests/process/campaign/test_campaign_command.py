@@ -118,7 +118,13 @@ def test_a_killed_campaign_is_looked_at_and_gone_on_with(tmp_path: Path, probe_b
     assert bench.stderr is not None
     assert b"[1/3]" in bench.stderr.readline()
     runs = folder / "fastenough-data" / "runs"
-    assert eventually(lambda: len(list(runs.glob("*/recording.jsonl"))) == 1 and len(list(runs.iterdir())) == 2)
+
+    def second_records() -> bool:
+        return len(list(runs.iterdir())) == 2 and [p.stat().st_size > 0 for p in runs.glob("*/recording.jsonl")] == [
+            True
+        ]
+
+    assert eventually(second_records)
     bench.send_signal(signal.SIGKILL)
     bench.communicate()
     before = _status(folder)
