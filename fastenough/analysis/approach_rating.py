@@ -126,23 +126,26 @@ def rate(
         if assessment.verdict is Verdict.PASS and not idle:
             return ApproachRating(Grade.GOOD, assessment.reasons, (), runs, assessment.verdict)
         reasons = (*assessment.reasons, *(("measured without load only",) if idle else ()))
-        settle = (*assessment.next_steps, *(("measure it under the load of the application (--load)",) if idle else ()))
-        return ApproachRating(Grade.UNDECIDED, reasons, settle, runs, assessment.verdict)
+        next_steps = (
+            *assessment.next_steps,
+            *(("measure it under the load of the application (--load)",) if idle else ()),
+        )
+        return ApproachRating(Grade.UNDECIDED, reasons, next_steps, runs, assessment.verdict)
     longer = replace(requirement, limit_ns=round(requirement.limit_ns * times))
     beyond = judged(longer)
-    answer = {Verdict.PASS: Grade.MARGINAL, Verdict.FAIL: Grade.AWFUL}.get(beyond.verdict, Grade.NOT_GOOD)
-    if answer is Grade.AWFUL:
+    grade = {Verdict.PASS: Grade.MARGINAL, Verdict.FAIL: Grade.AWFUL}.get(beyond.verdict, Grade.NOT_GOOD)
+    if grade is Grade.AWFUL:
         farthest = replace(requirement, limit_ns=round(requirement.limit_ns * max(times, OFF_THE_MAP_TIMES)))
         far = judged(farthest)
         if far.verdict is Verdict.FAIL:
-            answer, longer, beyond = Grade.OFF_THE_MAP, farthest, far
+            grade, longer, beyond = Grade.OFF_THE_MAP, farthest, far
     reason_at_longer = (
-        () if answer is Grade.NOT_GOOD else (f"at {words.exact_time(longer.limit_ns)}: {beyond.reasons[0]}",)
+        () if grade is Grade.NOT_GOOD else (f"at {words.exact_time(longer.limit_ns)}: {beyond.reasons[0]}",)
     )
     return ApproachRating(
-        answer,
+        grade,
         (*assessment.reasons, *reason_at_longer),
-        beyond.next_steps if answer is Grade.NOT_GOOD else (),
+        beyond.next_steps if grade is Grade.NOT_GOOD else (),
         runs,
         assessment.verdict,
     )

@@ -11,12 +11,14 @@ boards.  Values of one board may depend on each other: they are not the unit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+
+from fastenough.analysis.bounds import student_interval
 
 LEAST_BOARDS_COMPARED = 3
 """Boards without which the variation between them is unknown."""
@@ -47,36 +49,19 @@ def difference_over_boards(
     both = sorted(base.keys() & other.keys())
     if len(both) >= LEAST_BOARDS_COMPARED:
         differences = np.array([other[board] - base[board] for board in both])
-        error = _variance_of_mean(differences)
-        return _interval(float(differences.mean()), error, differences.size - 1.0, confidence, differences)
-    samples = [np.array([levels[board] for board in sorted(levels)]) for levels in (base, other)]
-    if min(sample.size for sample in samples) < LEAST_BOARDS_COMPARED:
+        return _difference(float(differences.mean()), [differences], confidence, paired=True)
+    first, second = (np.array([levels[board] for board in sorted(levels)]) for levels in (base, other))
+    if min(first.size, second.size) < LEAST_BOARDS_COMPARED:
         return None
-    errors = np.array([_variance_of_mean(sample) for sample in samples])
-    degrees = min(sample.size for sample in samples) - 1.0
-    difference = float(samples[1].mean() - samples[0].mean())
-    return _interval(difference, float(errors.sum()), degrees, confidence, samples)
+    return _difference(float(second.mean() - first.mean()), [first, second], confidence, paired=False)
 
 
-def _variance_of_mean(values: FloatArray) -> float:
-    return float(values.var(ddof=1)) / values.size
-
-
-def _interval(
-    difference: float,
-    error: float,
-    degrees: float,
-    confidence: float,
-    values: FloatArray | list[FloatArray],
+def _difference(
+    difference: float, samples: Sequence[FloatArray], confidence: float, *, paired: bool
 ) -> BoardDifference:
-    """``error``: variance of the difference; ``values``: differences of boards, or the levels of two samples."""
-    spread = error**0.5
-    width = float(special.stdtrit(degrees, (1.0 + confidence) / 2.0)) * spread
-    beyond = abs(difference) / spread if spread > 0 else np.inf if difference else 0.0
-    p_value = 2.0 * float(special.stdtr(degrees, -beyond))
-    paired = isinstance(values, np.ndarray)
-    samples = [values] if isinstance(values, np.ndarray) else values
-    freedom = sum(sample.size - 1 for sample in samples)
-    between = (sum(float(sample.var(ddof=1)) * (sample.size - 1) for sample in samples) / freedom) ** 0.5
-    boards = sum(sample.size for sample in samples)
-    return BoardDifference(difference, difference - width, difference + width, p_value, paired, boards, between)
+    """``samples``: the differences of boards if paired, else the levels of the boards under each condition."""
+    error = math.sqrt(sum(float(sample.var(ddof=1)) / sample.size for sample in samples))
+    lower, upper, p_value = student_interval(difference, error, min(sample.size for sample in samples) - 1, confidence)
+    squares = sum(float(sample.var(ddof=1)) * (sample.size - 1) for sample in samples)
+    between = math.sqrt(squares / sum(sample.size - 1 for sample in samples))
+    return BoardDifference(difference, lower, upper, p_value, paired, sum(sample.size for sample in samples), between)

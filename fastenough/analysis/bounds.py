@@ -6,7 +6,7 @@ could be said of n samples, never an overstatement of how bad it is.
 
 Sources: Clopper & Pearson 1934 (rates); David & Nagaraja, Order Statistics, section 7.1 (quantiles);
 Hanley & Lippman-Hand 1983 (the rule of three, of which the exact form is used); Newcombe 1998, method 10
-(differences of rates).
+(differences of rates).  Only the interval of a difference of means has a distribution: Student's (1908).
 """
 
 from __future__ import annotations
@@ -118,3 +118,11 @@ def chance_of_equal_rates(first: tuple[float, float], second: tuple[float, float
         lower, upper = rate_difference(first, second, 1.0 - middle)
         low, high = (low, middle) if lower > 0 or upper < 0 else (middle, high)
     return high
+
+
+def student_interval(difference: float, error: float, degrees: float, confidence: float) -> tuple[float, float, float]:
+    """The ends of the interval of a difference of means with this standard error, and the p-value of no difference."""
+    if error == 0:
+        return difference, difference, float(difference == 0)
+    width = float(special.stdtrit(degrees, (1 + confidence) / 2)) * error
+    return difference - width, difference + width, 2 * float(special.stdtr(degrees, -abs(difference) / error))

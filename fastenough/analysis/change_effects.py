@@ -98,8 +98,8 @@ def _widened(effect: Effect, arms: Sequence[Merged], confidence: float) -> Effec
 def judge_effects(effects: Iterable[ChangeEffect], confidence: float = CONFIDENCE) -> tuple[ChangeEffect, ...]:
     """Mark the effects and rates that are significant among all changes and loads together (Holm)."""
     everything = list(effects)
-    chances = [part.p_value for change in everything for part in (change.effect, change.tail) if part is not None]
-    significant = iter(holm(chances, 1 - confidence))
+    p_values = [part.p_value for change in everything for part in (change.effect, change.tail) if part is not None]
+    significant = iter(holm(p_values, 1 - confidence))
     return tuple(
         replace(
             change,

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import special
 
 from fastenough import words
 from fastenough.analysis.bootstrap import ResampledQuantiles
+from fastenough.analysis.bounds import student_interval
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.compare import Sides, finding, sides_of
 from fastenough.analysis.measures import CONFIDENCE
@@ -192,8 +192,8 @@ def _maxima(sides: Sides, differs: tuple[str, ...], load: str, confidence: float
     )
     if min(map(len, maxima)) < LEAST_PHASES:
         return comparison
-    difference, lower, upper, chance = difference_of_means(*maxima, confidence)
-    return replace(comparison, difference=difference, lower=lower, upper=upper, p_value=chance)
+    difference, lower, upper, p_value = difference_of_means(*maxima, confidence)
+    return replace(comparison, difference=difference, lower=lower, upper=upper, p_value=p_value)
 
 
 def _maxima_per_run(merged: Merged) -> tuple[int, ...]:
@@ -215,21 +215,17 @@ def difference_of_means(
     """
     difference = float(np.mean(second) - np.mean(first))
     errors = [float(np.var(values, ddof=1)) / len(values) for values in (first, second)]
-    error = math.sqrt(sum(errors))
-    if error == 0:
-        return difference, difference, difference, float(difference == 0)
-    freedom = error**4 / sum(
+    squares = sum(
         error_of_mean**2 / (len(values) - 1) for error_of_mean, values in zip(errors, (first, second), strict=True)
     )
-    width = float(special.stdtrit(freedom, (1 + confidence) / 2)) * error
-    chance = 2 * float(special.stdtr(freedom, -abs(difference) / error))
-    return difference, difference - width, difference + width, chance
+    freedom = sum(errors) ** 2 / squares if squares else math.inf
+    return difference, *student_interval(difference, math.sqrt(sum(errors)), freedom, confidence)
 
 
 def _judged_together(comparisons: Sequence[MaximaComparison]) -> Iterator[MaximaComparison]:
     """The comparisons, with the differences marked that are significant together (Holm 1979)."""
-    chances = [comparison.p_value for comparison in comparisons if comparison.p_value is not None]
-    significant = iter(holm(chances, 1 - comparisons[0].confidence))
+    p_values = [comparison.p_value for comparison in comparisons if comparison.p_value is not None]
+    significant = iter(holm(p_values, 1 - comparisons[0].confidence))
     for comparison in comparisons:
         yield comparison if comparison.p_value is None else replace(comparison, significant=next(significant))
 
