@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
 from typing import Any, TypeVar
@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 import click
 
 from fastenough.cli.farm_take import archive_option
+from fastenough.cli.output import print_table, say
 from fastenough.cli.progress import Work
 from fastenough.fleet.workers import BoardJob, Workers, over_boards
 from fastenough.model import BadInput
 
 T = TypeVar("T")
+_MOST_PRINTED = 40
 _OPTIONS = (
     archive_option,
     click.option("--type", "kind", metavar="TYPE", help="Only boards of this type  [default: all]"),
@@ -48,6 +50,13 @@ class ArchiveOptions:
             raise BadInput("--workers and --scheduler exclude each other; omit one")
         with Work("starting workers") as work:
             return over_boards(self.archive, job, Workers(self.scheduler, self.processes), self.kind, work.step)
+
+
+def print_first_rows(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> None:
+    """Print the first rows of a table, which may have one for each board of a fleet.  ``texts``: of `print_table`."""
+    print_table(title, columns, rows[:_MOST_PRINTED], texts=texts)
+    if len(rows) > _MOST_PRINTED:
+        say(f"and {len(rows) - _MOST_PRINTED:,} more (--json prints all)")
 
 
 def archive_options(command: Callable[..., Any]) -> Callable[..., Any]:

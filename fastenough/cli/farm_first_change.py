@@ -7,21 +7,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import click
-import numpy as np
 
 from fastenough import words
 from fastenough.analysis.surveillance import LEAST_BEFORE
-from fastenough.cli.archive_options import ArchiveOptions, archive_options
+from fastenough.cli.archive_options import ArchiveOptions, archive_options, print_first_rows
 from fastenough.cli.commands import Command
 from fastenough.cli.options import json_option
-from fastenough.cli.output import micros, print_json, print_table, say
+from fastenough.cli.output import micros, print_json, say
 from fastenough.farm.config import FALSE_CHANGES
-from fastenough.fleet.archived_recording import numbers
-from fastenough.fleet.board_rows import BoardRows
+from fastenough.fleet.board_rows import BoardRows, sums_and_maxima
 from fastenough.history.schema import CYCLE_S
 from fastenough.history.tail import TailPoint, mean_between, tail_points
-
-_MOST_PRINTED = 40
 
 
 @dataclass(frozen=True)
@@ -75,13 +71,10 @@ class FindChanges:
 
     def of_board(self, board: BoardRows, boards: int) -> ArchivedCourse:
         """The changes of the greatest values of its cycles, all CPUs together."""
-        cycle = numbers(board.rows, "begin_ns") // (CYCLE_S * 10**9)
-        count, maximum = numbers(board.rows, "count"), numbers(board.rows, "max_ns")
-        complete = (count > 0) & (cycle < numbers(board.rows, "end_ns").max() // (CYCLE_S * 10**9))
-        cycles, place = np.unique(cycle[complete], return_inverse=True)
-        counts, maxima = np.zeros((2, cycles.size), dtype=np.int64)
-        np.add.at(counts, place, count[complete])
-        np.maximum.at(maxima, place, maximum[complete])
+        begin_ns, end_ns, count, maximum = map(board.numbers, self.columns)
+        cycle = begin_ns // (CYCLE_S * 10**9)
+        complete = (count > 0) & (cycle < end_ns.max() // (CYCLE_S * 10**9))
+        cycles, counts, maxima = sums_and_maxima(cycle[complete], count[complete], maximum[complete])
         between = mean_between(boards, self.false_changes)
         points = tail_points((cycles * CYCLE_S).tolist(), maxima.tolist(), counts.tolist(), between)
         lasting = tuple(point for point in points if point.withdrawn_s is None)
@@ -112,7 +105,7 @@ def _print(found: FirstChange) -> None:
             f"from {words.iso(first.at_s)} on: maxima of {words.latency(first.was_ns)} before, "
             f"{words.latency(first.now_ns)} after"
         )
-        print_table(
+        print_first_rows(
             "Changes",
             ("board", "type", "from", "to", "before [µs]", "after [µs]"),
             [
@@ -124,12 +117,10 @@ def _print(found: FirstChange) -> None:
                     micros(change.was_ns),
                     micros(change.now_ns),
                 )
-                for change in found.changes[:_MOST_PRINTED]
+                for change in found.changes
             ],
             texts=4,
         )
-        if len(found.changes) > _MOST_PRINTED:
-            say(f"and {len(found.changes) - _MOST_PRINTED:,} more (--json prints all)")
     if found.too_short:
         say(
             f"Not searched: {words.counted(found.too_short, 'board')} with {LEAST_BEFORE} or fewer complete cycles of "

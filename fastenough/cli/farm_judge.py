@@ -16,7 +16,7 @@ from fastenough.analysis.cpu_evidence import CpuEvidence, evidence_per_cpu
 from fastenough.analysis.fleet import requirement_text, share_text
 from fastenough.analysis.judgment import MINIMUM_DURATION_NS
 from fastenough.analysis.merged import merge_samples
-from fastenough.cli.archive_options import ArchiveOptions, archive_options
+from fastenough.cli.archive_options import ArchiveOptions, archive_options, print_first_rows
 from fastenough.cli.commands import Command
 from fastenough.cli.options import RequirementOptions, json_option, requirement_options
 from fastenough.cli.output import print_json, print_table, say, say_list
@@ -25,7 +25,6 @@ from fastenough.fleet.board_rows import BoardRows
 from fastenough.model import BadInput, ExitStatus, Requirement, Series
 from fastenough.recording import Recording
 
-_MOST_PRINTED = 40
 _CAVEATS = (
     "An archive contains values, but no loads, settings, kernels or data checks. A board that is within the limit here "
     "has no PASS.",
@@ -34,7 +33,7 @@ _CAVEATS = (
 )
 
 
-class BoardStanding(StrEnum):
+class ArchivedResult(StrEnum):
     """Result of a board: shown to keep the requirement, shown to exceed it, or neither."""
 
     WITHIN = "within"
@@ -52,7 +51,7 @@ class ArchivedBoard:
 
     board: str
     type: str
-    result: BoardStanding
+    result: ArchivedResult
     reason: str
     p_value: float
     cpus: tuple[int, ...]
@@ -109,7 +108,7 @@ class JudgeBoards:
         return ArchivedBoard(
             board.board,
             board.type,
-            BoardStanding.NOT_SHOWN if reason else BoardStanding.WITHIN,
+            ArchivedResult.NOT_SHOWN if reason else ArchivedResult.WITHIN,
             reason,
             p_value,
             tuple(sorted(parts)),
@@ -162,15 +161,15 @@ def judged_archive(boards: Sequence[ArchivedBoard], required: Requirement) -> Ar
     """All boards together: those shown to exceed the requirement (Holm), and the share of each type that keeps it."""
     exceed = holm([board.p_value for board in boards], 1.0 - required.confidence)
     judged = [
-        replace(board, result=BoardStanding.EXCEEDS) if exceeds else board
+        replace(board, result=ArchivedResult.EXCEEDS) if exceeds else board
         for board, exceeds in zip(boards, exceed, strict=True)
     ]
     types = []
     for kind in sorted({board.type for board in judged}):
         results = [board.result for board in judged if board.type == kind]
-        within = results.count(BoardStanding.WITHIN)
+        within = results.count(ArchivedResult.WITHIN)
         share = board_rates.share_within(within, len(results), required.confidence)
-        types.append(ArchivedType(kind, len(results), within, results.count(BoardStanding.EXCEEDS), share))
+        types.append(ArchivedType(kind, len(results), within, results.count(ArchivedResult.EXCEEDS), share))
     return ArchiveJudgment(required.limit_ns, required.miss_rate, required.confidence, tuple(types), tuple(judged))
 
 
@@ -191,21 +190,19 @@ def _print(judgment: ArchiveJudgment, required: Requirement) -> None:
             for kind in judgment.types
         ],
     )
-    others = [board for board in judgment.boards if board.result is not BoardStanding.WITHIN]
-    others.sort(key=lambda board: (board.result is BoardStanding.NOT_SHOWN, -(board.maximum_ns or 0.0), board.board))
+    others = [board for board in judgment.boards if board.result is not ArchivedResult.WITHIN]
+    others.sort(key=lambda board: (board.result is ArchivedResult.NOT_SHOWN, -(board.maximum_ns or 0.0), board.board))
     if others:
         print()
-        print_table(
+        print_first_rows(
             "Boards that are not within",
             ("board", "result", "reason", "values", "maximum [µs]"),
             [
                 (board.board, board.result, board.reason, f"{board.n:,}", words.microseconds(board.maximum_ns))
-                for board in others[:_MOST_PRINTED]
+                for board in others
             ],
             texts=3,
         )
-    if len(others) > _MOST_PRINTED:
-        say(f"and {len(others) - _MOST_PRINTED:,} more (--json prints all)")
     say_list("Caveats", _CAVEATS)
 
 
@@ -229,6 +226,6 @@ def command(*, limit_options: RequirementOptions, of_archive: ArchiveOptions, as
     else:
         _print(judgment, required)
     results = {board.result for board in judgment.boards}
-    if BoardStanding.EXCEEDS in results:
+    if ArchivedResult.EXCEEDS in results:
         return ExitStatus.FAIL
-    return ExitStatus.DONE if results == {BoardStanding.WITHIN} else ExitStatus.INCONCLUSIVE
+    return ExitStatus.DONE if results == {ArchivedResult.WITHIN} else ExitStatus.INCONCLUSIVE

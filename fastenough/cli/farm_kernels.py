@@ -21,8 +21,7 @@ from fastenough.cli.archive_options import ArchiveOptions, archive_options
 from fastenough.cli.commands import Command
 from fastenough.cli.options import FRACTION, json_option
 from fastenough.cli.output import print_json, print_table, say, say_list
-from fastenough.fleet.archived_recording import numbers
-from fastenough.fleet.board_rows import BoardRows
+from fastenough.fleet.board_rows import BoardRows, sums_and_maxima
 from fastenough.model import BadInput
 
 _HOUR_NS = 3600 * 10**9
@@ -86,18 +85,15 @@ class MeasureKernels:
     def of_board(self, board: BoardRows, boards: int) -> tuple[KernelLevel, ...]:
         """Its levels; hours within which the kernel changed, or with an unusual number of values, are left out."""
         spans = self.spans.get(board.board, ())
-        begin_ns, end_ns, count, maximum = (numbers(board.rows, name) for name in self.columns)
+        begin_ns, end_ns, count, maximum = map(board.numbers, self.columns)
         if not spans or not count.any():
             return ()
         begins = np.array([begin for begin, _ in spans], dtype=np.int64)
         kernel, last = (np.searchsorted(begins, at_ns, side="right") - 1 for at_ns in (begin_ns, end_ns - 1))
-        with_kernel = np.unique(np.stack([begin_ns // _HOUR_NS, kernel]), axis=1)[0]
-        mixed = {*(begin_ns[last > kernel] // _HOUR_NS).tolist(), *_repeated(with_kernel)}
+        keys = np.stack([begin_ns // _HOUR_NS, kernel])
+        mixed = {*keys[0, last > kernel].tolist(), *_repeated(np.unique(keys, axis=1)[0])}
         listed = (count > 0) & (kernel >= 0)
-        hours, place = np.unique(np.stack([begin_ns // _HOUR_NS, kernel])[:, listed], axis=1, return_inverse=True)
-        counts, maxima = np.zeros((2, hours.shape[1]), dtype=np.int64)
-        np.add.at(counts, place.ravel(), count[listed])
-        np.maximum.at(maxima, place.ravel(), maximum[listed])
+        hours, counts, maxima = sums_and_maxima(keys[:, listed], count[listed], maximum[listed])
         usual = float(np.median(counts)) if counts.size else 0.0
         like = (counts * _MOST_UNEQUAL >= usual) & (counts <= usual * _MOST_UNEQUAL) & (maxima > 0)
         like &= ~np.isin(hours[0], list(mixed))

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as arrow
-from numpy.typing import NDArray
 
-from fastenough.fleet.board_rows import BoardRows
+from fastenough.fleet.board_rows import BoardRows, IntArray, integers
 from fastenough.history.schema import NO_CPU
 from fastenough.model import Role, Series
 from fastenough.recording import Histogram, Recording
@@ -34,7 +33,6 @@ COLUMNS = (
 )
 _CORRECTED = "_corrected"
 _ID = 0
-IntArray = NDArray[np.int64]
 
 
 def archived_parts(board: BoardRows) -> dict[int, list[tuple[Recording, Series]]]:
@@ -49,16 +47,10 @@ def archived_parts(board: BoardRows) -> dict[int, list[tuple[Recording, Series]]
 def _runs_of(rows: arrow.Table) -> Iterator[tuple[int, arrow.Table]]:
     """CPU and rows of each run, CPU and series; the rows are in the order of run, CPU and interval."""
     names = [rows.column(name).combine_chunks().dictionary_encode() for name in ("run", "series")]
-    keys = np.stack([*(name.indices.to_numpy(zero_copy_only=False) for name in names), numbers(rows, "cpu")])
+    keys = np.stack([*(name.indices.to_numpy(zero_copy_only=False) for name in names), integers(rows.column("cpu"))])
     begins = np.flatnonzero(np.r_[True, (np.diff(keys) != 0).any(axis=0)])
     for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), rows.num_rows], strict=True):
         yield int(keys[-1, begin]), rows.slice(begin, end - begin)
-
-
-def numbers(rows: arrow.Table, column: str) -> IntArray:
-    """A column of integers; null is 0."""
-    values = rows.column(column).combine_chunks().fill_null(0)
-    return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _recording(board: str, cpu: int, rows: arrow.Table) -> Recording:
@@ -66,19 +58,22 @@ def _recording(board: str, cpu: int, rows: arrow.Table) -> Recording:
     k = _scale(lowest)
     index = np.asarray(bucket_index(lowest, k))
     series = _series(str(rows.column("series")[0].as_py()), cpu, k, two_sided=bool((lowest < 0).any()))
-    begin_ns, end_ns = numbers(rows, "begin_ns"), numbers(rows, "end_ns")
-    measured = numbers(rows, "count") > 0
+    begin_ns, end_ns = integers(rows.column("begin_ns")), integers(rows.column("end_ns"))
+    measured = integers(rows.column("count")) > 0
     covered_ns = int(np.maximum(end_ns - begin_ns, 0)[measured].sum())
     total = Histogram(k)
     if measured.any():
-        minimum, maximum = numbers(rows, "min_ns")[measured].min(), numbers(rows, "max_ns")[measured].max()
+        minimum, maximum = (
+            integers(rows.column("min_ns"))[measured].min(),
+            integers(rows.column("max_ns"))[measured].max(),
+        )
         total = Histogram(
-            k, *add_sparse([index], [count]), int(minimum), int(maximum), int(numbers(rows, "sum_ns").sum())
+            k, *add_sparse([index], [count]), int(minimum), int(maximum), int(integers(rows.column("sum_ns")).sum())
         )
     aggregate = Aggregate(
         totals={_ID: total},
-        lost={_ID: int(numbers(rows, "lost").sum())},
-        missed={_ID: int(numbers(rows, "missed").sum())},
+        lost={_ID: int(integers(rows.column("lost")).sum())},
+        missed={_ID: int(integers(rows.column("missed")).sum())},
         intervals=rows.num_rows,
         begin_mono_ns=int(begin_ns[0]),
         end_mono_ns=int(begin_ns[0]) + covered_ns,
@@ -97,8 +92,8 @@ def _recording(board: str, cpu: int, rows: arrow.Table) -> Recording:
 def _buckets(rows: arrow.Table) -> tuple[IntArray, IntArray, IntArray]:
     """Least value and count of each bucket of all intervals, and the place of the first bucket of each interval."""
     lists = [rows.column(name).combine_chunks() for name in ("bucket_ns", "bucket_count")]
-    lowest, count = (np.asarray(column.flatten().to_numpy(), dtype=np.int64) for column in lists)
-    sizes = np.asarray(lists[0].value_lengths().fill_null(0).to_numpy(), dtype=np.int64)
+    lowest, count = (integers(column.flatten()) for column in lists)
+    sizes = integers(lists[0].value_lengths())
     return lowest, count, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
@@ -149,16 +144,16 @@ def _head(board: str, run: str, series: Series, begin_ns: int) -> Head:
 
 def _timeline(rows: arrow.Table, k: int, buckets: tuple[IntArray, IntArray, IntArray]) -> Timeline:
     index, count, offsets = buckets
-    begin_ns, end_ns = numbers(rows, "begin_ns"), numbers(rows, "end_ns")
-    columns: dict[str, Any] = {name: numbers(rows, name) for name in ("count", "lost", "missed")}
+    begin_ns, end_ns = integers(rows.column("begin_ns")), integers(rows.column("end_ns"))
+    columns: dict[str, Any] = {name: integers(rows.column(name)) for name in ("count", "lost", "missed")}
     nothing = np.zeros(rows.num_rows, dtype=np.int64)
     course = Course(
         k=k,
         at=np.arange(rows.num_rows, dtype=np.int64),
         **columns,
-        minimum=numbers(rows, "min_ns"),
-        maximum=numbers(rows, "max_ns"),
-        sum=numbers(rows, "sum_ns").astype(np.float64),
+        minimum=integers(rows.column("min_ns")),
+        maximum=integers(rows.column("max_ns")),
+        sum=integers(rows.column("sum_ns")).astype(np.float64),
         exceeded=nothing,
         runs=nothing,
         offsets=offsets,

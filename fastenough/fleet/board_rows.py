@@ -27,6 +27,7 @@ _MOST_VALUES = 10**12
 _OPTIONAL = ("min_ns", "max_ns")
 _COUNTS = ("count", "lost", "missed", "begin_ns", "end_ns")
 _MOST_NAME = 200
+IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,24 @@ class BoardRows:
     board: str
     type: str
     rows: arrow.Table
+
+    def numbers(self, column: str) -> IntArray:
+        """A column of integers; null is 0."""
+        return integers(self.rows.column(column))
+
+
+def integers(column: arrow.Array | arrow.ChunkedArray) -> IntArray:
+    """Integers of the archive; null is 0."""
+    return np.asarray(column.fill_null(0).to_numpy(), dtype=np.int64)
+
+
+def sums_and_maxima(keys: IntArray, count: IntArray, maximum: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """The distinct keys in order, and of each the sum of its counts and its maximum; a key may be a column of rows."""
+    distinct, place = np.unique(keys, axis=-1, return_inverse=True)
+    counts, maxima = np.zeros((2, distinct.shape[-1]), dtype=np.int64)
+    np.add.at(counts, place.ravel(), count)
+    np.maximum.at(maxima, place.ravel(), maximum)
+    return distinct, counts, maxima
 
 
 @dataclass(frozen=True)
@@ -108,7 +127,7 @@ def _boards_in(location: str, path: str) -> Iterator[tuple[str, int]]:
 
 def _is_name(text: str | None) -> bool:
     """Whether a text can be printed as a name in one line."""
-    return bool(text) and text is not None and len(text) <= _MOST_NAME and text.isprintable()
+    return text is not None and 0 < len(text) <= _MOST_NAME and text.isprintable()
 
 
 def _counts_of(boards: arrow.Array | arrow.ChunkedArray) -> dict[str, int]:
@@ -172,12 +191,12 @@ def _contradictions(table: arrow.Table) -> Iterator[tuple[NDArray[np.bool_], str
         invalid = [text for text in compute.unique(table.column(name)).to_pylist() if not _is_name(text)]
         yield np.asarray(compute.is_in(table.column(name), arrow.array(invalid, arrow.string()))), f"an invalid {name}"
     for name in set(_COUNTS) & set(table.column_names):
-        values = _integers(table.column(name))
+        values = integers(table.column(name))
         yield values < 0, f"a negative {name}"
         if not name.endswith("_ns"):
             yield values > _MOST_VALUES, f"too great a number in {name}"
     if "max_ns" in table.column_names and "count" in table.column_names:
-        counted = _integers(table.column("count")) > 0
+        counted = integers(table.column("count")) > 0
         yield counted & np.asarray(table.column("max_ns").is_null()), "values but no max_ns"
     if "bucket_ns" in table.column_names:
         yield from _bucket_contradictions(table)
@@ -186,28 +205,23 @@ def _contradictions(table: arrow.Table) -> Iterator[tuple[NDArray[np.bool_], str
 def _bucket_contradictions(table: arrow.Table) -> Iterator[tuple[NDArray[np.bool_], str]]:
     """Of columns without null: buckets must contain ``count`` values from ``min_ns`` to ``max_ns``."""
     lowest, counts = (table.column(name).combine_chunks() for name in ("bucket_ns", "bucket_count"))
-    sizes = _integers(lowest.value_lengths())
-    yield sizes != _integers(counts.value_lengths()), "buckets without counts"
+    sizes = integers(lowest.value_lengths())
+    yield sizes != integers(counts.value_lengths()), "buckets without counts"
     row = np.repeat(np.arange(sizes.size), sizes)
     edge, values = lowest.flatten(), counts.flatten()
     wrong = np.asarray(edge.is_null()) | np.asarray(values.is_null())
-    edges, held = _integers(edge), _integers(values)
-    least, greatest = (_integers(table.column(name)) for name in ("min_ns", "max_ns"))
+    edges, held = integers(edge), integers(values)
+    least, greatest = (integers(table.column(name)) for name in ("min_ns", "max_ns"))
     wrong |= (held <= 0) | (held > _MOST_VALUES) | (edges > greatest[row])
     total, top = np.zeros((2, sizes.size), dtype=np.int64)
     top -= np.iinfo(np.int64).max
     np.add.at(total, row, held)
     np.maximum.at(top, row, edges)
     yield np.bincount(row[wrong], minlength=sizes.size) > 0, "buckets without values, or above max_ns"
-    yield total != _integers(table.column("count")), "buckets that do not add up to count"
+    yield total != integers(table.column("count")), "buckets that do not add up to count"
     # the highest bucket ends below twice its least value, whatever the width of buckets
     yield (sizes > 0) & (greatest // 2 > np.maximum(top, 0)), "a max_ns above its buckets"
     yield (sizes > 0) & (least > greatest), "a min_ns above max_ns"
-
-
-def _integers(column: arrow.Array | arrow.ChunkedArray) -> NDArray[np.int64]:
-    """A column of integers; null is 0."""
-    return np.asarray(column.fill_null(0).to_numpy(), dtype=np.int64)
 
 
 @contextmanager

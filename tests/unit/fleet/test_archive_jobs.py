@@ -18,7 +18,7 @@ from pyarrow import parquet
 from fastenough.analysis.board_rates import share_within
 from fastenough.analysis.merged import merge_samples
 from fastenough.cli.farm_first_change import FindChanges, first_change
-from fastenough.cli.farm_judge import BoardStanding, JudgeBoards, judged_archive
+from fastenough.cli.farm_judge import ArchivedResult, JudgeBoards, judged_archive
 from fastenough.cli.farm_kernels import MeasureKernels, compared_kernels, read_kernels
 from fastenough.fleet import board_rows
 from fastenough.fleet.archive import ArchiveRow, FleetArchive
@@ -187,7 +187,7 @@ def test_the_board_with_a_planted_exceedance_is_found(tmp_path: Path) -> None:
     judgment = judged_archive(by_hand(write(tmp_path, [*rows, ("panel", bad)]), JudgeBoards(LIMIT)), LIMIT)
     results = {board.board: board.result for board in judgment.boards}
     assert results == {
-        machine(number): BoardStanding.EXCEEDS if number == 3 else BoardStanding.WITHIN for number in range(8)
+        machine(number): ArchivedResult.EXCEEDS if number == 3 else ArchivedResult.WITHIN for number in range(8)
     }
     (planted,) = [board for board in judgment.boards if board.board == machine(3)]
     assert (planted.exceeded, planted.n, planted.maximum_ns) == (1, 80_003, 500_000.0)
@@ -203,7 +203,7 @@ def test_a_higher_limit_makes_the_same_boards_good(tmp_path: Path) -> None:
         required = Requirement(limit_ns)
         boards = judged_archive(by_hand(tmp_path, JudgeBoards(required)), required).boards
         standing[limit_ns] = {board.result for board in boards}
-    assert standing == {12_000: {BoardStanding.EXCEEDS}, 31_000: {BoardStanding.WITHIN}}
+    assert standing == {12_000: {ArchivedResult.EXCEEDS}, 31_000: {ArchivedResult.WITHIN}}
 
 
 @pytest.mark.parametrize("change", [{"lost": 1}, {"missed": 1}])
@@ -211,13 +211,13 @@ def test_lost_values_and_missed_periods_are_never_within(tmp_path: Path, change:
     rows = list(_hours(0, 40))
     rows[7] = rows[7][0], replace(rows[7][1], **change)
     (board,) = by_hand(write(tmp_path, rows), JudgeBoards(LIMIT))
-    assert board.result is BoardStanding.NOT_SHOWN
+    assert board.result is ArchivedResult.NOT_SHOWN
     assert board.reason
 
 
 def test_too_few_values_are_not_shown_to_be_within(tmp_path: Path) -> None:
     (board,) = by_hand(write(tmp_path, _hours(0, 40, size=50)), JudgeBoards(LIMIT))
-    assert (board.result, board.n) == (BoardStanding.NOT_SHOWN, 4000)
+    assert (board.result, board.n) == (ArchivedResult.NOT_SHOWN, 4000)
 
 
 def test_each_series_of_a_board_is_judged_by_itself(tmp_path: Path) -> None:
@@ -228,8 +228,8 @@ def test_each_series_of_a_board_is_judged_by_itself(tmp_path: Path) -> None:
     ]
     write(tmp_path, [*_hours(0, 40), *(("panel", one) for one in other), *_hours(1, 40)])
     boards = {one.board: one for one in judged_archive(by_hand(tmp_path, JudgeBoards(LIMIT)), LIMIT).boards}
-    assert boards[machine(1)].result is BoardStanding.WITHIN
-    assert boards[machine(0)].result is BoardStanding.NOT_SHOWN
+    assert boards[machine(1)].result is ArchivedResult.WITHIN
+    assert boards[machine(0)].result is ArchivedResult.NOT_SHOWN
     assert "gpio/response" in boards[machine(0)].reason
 
 
@@ -248,7 +248,7 @@ def test_a_rate_is_judged_by_the_disturbances(tmp_path: Path) -> None:
         (board,) = judged_archive(by_hand(tmp_path, JudgeBoards(required)), required).boards
         results[rate] = board.result
         assert board.exceeded == exceeding
-    assert results == {1e-4: BoardStanding.EXCEEDS, 1e-2: BoardStanding.WITHIN}
+    assert results == {1e-4: ArchivedResult.EXCEEDS, 1e-2: ArchivedResult.WITHIN}
 
 
 # --- first change
