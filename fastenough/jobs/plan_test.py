@@ -126,17 +126,21 @@ def _seen(worst: StatedMaximum) -> ExpectedMisses:
     If there are too few disturbances to estimate these, each has the greatest possible length.
     """
     rate, number = worst.exceeded / worst.n, worst.disturbances[1]
-    if worst.scale_ns:
-        burst = max(1, math.ceil(worst.exceeded / number - 1e-9))
-        together = max(1, round(number / max(1, worst.clusters)))
-        return ExpectedMisses(rate, burst, max(worst.longest_run, float(burst)), 0.0, together, worst.scale_ns)
-    if worst.independent < 1:
+    if not worst.scale_ns and worst.independent < 1:
         return ExpectedMisses(rate, max(1, worst.longest), max(worst.longest_run, float(worst.longest)))
-    burst = max(1, math.ceil(worst.exceeded / number - 1e-9))
-    variation = math.sqrt(max(0.0, number / worst.independent - 1.0))
-    if burst == 1 and variation > 0.0:  # the recording does not tell which misses follow each other
-        burst, variation = max(1, math.ceil(worst.exceeded / worst.independent - 1e-9)), 0.0
-    return ExpectedMisses(rate, burst, max(worst.longest_run, float(burst)), variation)
+    burst, together, variation = _per(worst.exceeded, number), 1, 0.0
+    if worst.scale_ns:
+        together = max(1, round(number / max(1, worst.clusters)))
+    elif burst > 1:
+        variation = math.sqrt(max(0.0, number / worst.independent - 1.0))
+    else:  # the recording may not tell which misses follow each other
+        burst = _per(worst.exceeded, min(number, worst.independent))
+    return ExpectedMisses(rate, burst, max(worst.longest_run, float(burst)), variation, together, worst.scale_ns)
+
+
+def _per(exceeded: int, events: float) -> int:
+    """Misses of an event in the mean, rounded up."""
+    return max(1, math.ceil(exceeded / events - 1e-9))
 
 
 def _cautions(worst: StatedMaximum, required: Requirement) -> Iterator[str]:
