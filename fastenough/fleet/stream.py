@@ -57,21 +57,21 @@ def _unavailable(url: str, error: Exception) -> Unavailable:
     return Unavailable(f"NATS at {server} is not available: {str(error) or type(error).__name__}")
 
 
-async def connected(url: str, newest: deque[Exception] | None = None) -> Client:
+async def connected(url: str, errors: deque[Exception] | None = None) -> Client:
     """A connection to a server, which reconnects by itself; raises Unavailable if none answers or admits this user.
 
-    ``newest`` collects the errors that the server reports later, such as a topic that this user may not use.
+    ``errors`` collects those that the server reports later, such as a topic that this user may not use.
     """
-    newest = deque(maxlen=1) if newest is None else newest
+    reported = deque[Exception](maxlen=1) if errors is None else errors
 
     async def note(error: Exception) -> None:  # the library would print a traceback
-        newest.append(error)
+        reported.append(error)
 
     try:
         # unlimited attempts are right for reconnecting only, so the first connection has a time limit
         return await asyncio.wait_for(nats.connect(url, max_reconnect_attempts=-1, error_cb=note), _CONNECT_S)
     except (Error, OSError, TimeoutError) as error:
-        raise _unavailable(url, newest[-1] if newest else error) from None
+        raise _unavailable(url, reported[-1] if reported else error) from None
 
 
 class ChunkStream:

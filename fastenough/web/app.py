@@ -121,6 +121,10 @@ def _site_for(request: Request, site: Site, role: SiteRole = SiteRole.VIEWER) ->
     return replace(site, viewer=viewer)
 
 
+def _status_of(error: Exception) -> int:
+    return 403 if isinstance(error, AccessDenied) else 400
+
+
 def _route(whole_site: Site, shelf: PageCache, page: Page, patience_s: float) -> Route:
     async def answer(request: Request) -> Response:
         is_api = page.pattern.startswith("/api/")
@@ -129,14 +133,14 @@ def _route(whole_site: Site, shelf: PageCache, page: Page, patience_s: float) ->
         if "\0" in "".join(names.values()):  # no name has one, and PostgreSQL refuses the question
             return problem(404, "")
         named: dict[str, object] = dict(names)
-        # as sent: request.url ends the query at a '#', behind which the page still reads parameters
-        address: tuple[str, bytes] = request.scope["path"], b""
         if page.asks:
             named["query"] = _query_of(request)
-            address = address[0], request.scope["query_string"]
+        # as sent: request.url ends the query at a '#', behind which the page still reads parameters
+        query = request.scope["query_string"] if page.asks else b""
         try:
             site = _site_for(request, whole_site, page.role)
-            cached = await _within(patience_s, shelf.get((site.viewer, *address), lambda: page.make(site, **named)))
+            address = site.viewer, request.scope["path"], query
+            cached = await _within(patience_s, shelf.get(address, lambda: page.make(site, **named)))
         except (NotFound, UnknownBoard):
             return problem(404, "")
         except Unavailable as error:
@@ -144,7 +148,7 @@ def _route(whole_site: Site, shelf: PageCache, page: Page, patience_s: float) ->
         except TimeoutError:
             return _unavailable(f"{page.pattern} was not generated within {patience_s:g} s", is_api=is_api)
         except (AccessDenied, FastenoughError) as error:
-            return problem(403 if isinstance(error, AccessDenied) else 400, str(error))
+            return problem(_status_of(error), str(error))
         return _cached_response(request, cached, page.kind)
 
     return Route(page.pattern, answer, methods=READING)
@@ -238,7 +242,7 @@ def _events_route(whole_site: Site, streams: LiveStreams, listens_s: float | Non
         try:
             site, selection = _site_for(request, whole_site), Selection.of(_query_of(request))
         except (AccessDenied, FastenoughError) as error:
-            return _problem(403 if isinstance(error, AccessDenied) else 400, str(error))
+            return _problem(_status_of(error), str(error))
         live = streams.stream(site, selection) if streams.listeners < most_connections() // 2 else None
         if live is None:
             return _message_page(
