@@ -228,9 +228,7 @@ class _AccessCheck:
         identity = identity_of(self._rules, scope)
         if identity is None:
             problem = _api_problem if scope["path"].startswith("/api/") else _problem
-            refused = problem(
-                403, "Access refused. Sign in at the address of this site, as a member of one of its groups."
-            )
+            refused = problem(403, "Sign in at the address of this site, as a member of one of its groups.")
             await refused(scope, receive, send_uncached)
         else:
             await self._app({**scope, _IDENTITY: identity}, receive, send_uncached)
