@@ -106,7 +106,7 @@ def test_the_headline_names_what_is_watched(tmp_path: Path, policy: str, parts: 
 
 
 @pytest.mark.parametrize(
-    ("words", "said"), [((), "--duration 1s"), (("--duration", "1s", "--pid", "1"), "--pid: .*--comm")]
+    ("words", "said"), [((), "--duration 1s"), (("--duration", "1s", "--pid", "1"), "--pid is not supported: .*--comm")]
 )
 def test_a_deterministic_board_watches_for_a_time_and_no_process(home: Path, words: tuple[str, ...], said: str) -> None:
     with pytest.raises(BadInput, match=said):
