@@ -37,8 +37,19 @@ def suite(root: Path, **texts: str) -> Path:
     return root
 
 
-def test_each_test_runs_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert main("check", suite(tmp_path)) == 0
+STORES_COMPILED = """
+import sys
+
+def test_of_{name}():
+    assert not sys.dont_write_bytecode
+"""
+
+
+def test_each_test_runs_once_and_python_stores_compiled_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert main("check", suite(tmp_path, **{name: STORES_COMPILED.format(name=name) for name in MARKS})) == 0
     said = capfd.readouterr().out
     assert said.count("1 passed") == 3
     assert "failed" not in said
