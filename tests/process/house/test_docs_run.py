@@ -25,6 +25,7 @@ from tests.support.privileges import require_root
 NEEDS = (
     (r"ssh://|labgrid:|--board beagle|https?://|--install", "another machine"),
     (r"\bvirtual\b|^bench |^farm (try|bisect)", "guests: test_virtual_*.py and test_farm_*.py boot them"),
+    (r"--board \"?deterministic", "guests: test_worked_example.py and test_deterministic_board.py boot them"),
     (r"^gauge |--plan FILE|campaign run (FILE|campaigns/brown-martin)", "an instrument: test_gauge_*.py simulate it"),
     (
         r"^farm (run|alert|status)|^web",
