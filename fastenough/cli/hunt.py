@@ -20,12 +20,13 @@ from fastenough.cli.plan_runs import check_plan
 from fastenough.cli.privileges import as_granted_option, boards_for
 from fastenough.cli.progress import Display, Work
 from fastenough.cli.run import parse_parameters
+from fastenough.hunt.extent import HuntExtent, SearchTime, TrialCount
 from fastenough.hunt.recipes import as_file, description_of
 from fastenough.hunt.stressors import STRESSORS
 from fastenough.hunt.trials import TrialRequest
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
-from fastenough.jobs.hunt import BLOCK, FIXED, Hunt, HuntResult, make_hunt, turns_of
+from fastenough.jobs.hunt import BLOCK, FIXED, Hunt, HuntResult, make_hunt
 from fastenough.jobs.hunt_report import MonitoredRun, conclude_hunt, monitor_load, report_hunt
 from fastenough.loads import LOADS, Load
 from fastenough.model import BadInput, ExitStatus
@@ -34,8 +35,8 @@ from fastenough.store import Store
 
 _REPORT = "report"
 _BUDGET_S, _TRIALS = 1800.0, 60
-_WARM_UP_S, _TRIAL_S = 0.5, 0.5
-"""Warm-up of each trial, and duration of a trial on a deterministic board, whose seconds take long under load."""
+_WARM_UP_S = 0.5
+"""Warm-up of each trial."""
 
 
 def progress_note(ask: TrialRequest) -> str:
@@ -78,15 +79,15 @@ def _write(out: Path | None, load: Load | None) -> Path | None:
     return out
 
 
-def _extent(board: str, budget_ns: int | None, trials: int | None) -> tuple[float, int]:
-    """The search time in s, and the number of trials on a deterministic board, else 0; raises BadInput."""
+def _extent(board: str, budget_ns: int | None, trials: int | None) -> HuntExtent:
+    """The extent that these options request; raises BadInput."""
     if is_deterministic(board):
         if budget_ns is not None:
             raise BadInput("--budget is not supported on a deterministic board; use --trials NUMBER")
-        return 0.0, trials or _TRIALS
+        return TrialCount(trials or _TRIALS)
     if trials is not None:
         raise BadInput("--trials is supported on a deterministic board only; use --budget DURATION")
-    return (_BUDGET_S if budget_ns is None else budget_ns / 1e9), 0
+    return SearchTime(_BUDGET_S if budget_ns is None else budget_ns / 1e9)
 
 
 def _plan(probe: str, parameters: tuple[str, ...], trial_s: float, board: str) -> Plan:
@@ -223,12 +224,12 @@ def command(
     if report_path is not None:
         require_writable(report_path)
     only, fixed = _space(load_space)
-    budget_s, count = _extent(board, budget_ns, trials)
-    plan = _plan(probe, parameters, _TRIAL_S if count else float(turns_of(budget_s)), board)
+    extent = _extent(board, budget_ns, trials)
+    plan = _plan(probe, parameters, extent.trial_s, board)
     check_plan(plan)
     with Display() as display:
         opened, granted = boards_for(plan, as_granted, display.tell)
-        hunt, store = Hunt(granted, budget_s, only, fixed, count), Store(store_path)
+        hunt, store = Hunt(granted, extent, only, fixed), Store(store_path)
         try:
             hunted = make_hunt(
                 hunt,

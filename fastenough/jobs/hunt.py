@@ -13,26 +13,26 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from fastenough import words
 from fastenough.analysis.paired import judged_name
 from fastenough.board import AS_BOOTED, Board
 from fastenough.board.base import Booted
 from fastenough.campaign import Plan, Progress, run_campaign
-from fastenough.campaign.expand import PHASES_WITHIN_NS, expand, plan_sha256
+from fastenough.campaign.expand import expand, plan_sha256
 from fastenough.campaign.ledger import new_campaign
 from fastenough.campaign.stop import StopRequest, stop_on_signals
 from fastenough.campaign.transcript import Writer
 from fastenough.facts import collect
+from fastenough.hunt.extent import HuntExtent, HuntProgress
 from fastenough.hunt.recipes import load_of, turn_of
 from fastenough.hunt.search import Search
 from fastenough.hunt.space import Space
-from fastenough.hunt.stressors import SEEDED, STRESSORS, space_of
+from fastenough.hunt.stressors import STRESSORS, space_of
 from fastenough.hunt.trials import FinishedTrial, TrialRequest, TrialResult
 from fastenough.jobs.job_store import OneCampaign
 from fastenough.link import Link
 from fastenough.loads import Expectation, Load, find_load
 from fastenough.loads.tools import bring
-from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
+from fastenough.model import FastenoughError, NotApplicable, Outcome
 from fastenough.recording import Recording
 from fastenough.store import Store
 
@@ -40,17 +40,6 @@ FIXED = ("none", "cpu", "io", "vm", "hdd", "full", "hackbench")
 """Loads that results are compared with: those of Enea's matrix, and hackbench."""
 BLOCK = "250ms"
 HUNT_FILE = "hunt.json"
-AFTER_S = 30.0
-"""Part of the budget that is reserved for the final run with the monitor."""
-_BESIDE_S = 3.5
-"""Least overhead of a trial.  Fixed loads, which come first, take less time than groups; an estimate from them would
-leave no time for a confirmation."""
-_LONG_S, _TURNS, _SHORT_TURNS = 900.0, 8, 4
-_LEAST_TRIALS = 40
-_LEAST_AFTER_FIXED = 36
-"""Least number of trials after those of the fixed loads that confirms a result."""
-_SEED = 1
-"""Seed of search and phases on a deterministic board, where a hunt with the same arguments repeats exactly."""
 _SEARCH = "hunt 2"
 """Changes with the search: the trials of another search must not be replayed."""
 _AT_ONCE = 8
@@ -69,44 +58,21 @@ wait; rm -rf "$scratch"
 not used: that of busybox returns the status of stress-ng, which is 0 after SIGTERM too."""
 
 
-def turns_of(budget_s: float) -> int:
-    """Recipes per trial of a group, one second each; a short hunt has shorter trials."""
-    return _TURNS if budget_s >= _LONG_S else _SHORT_TURNS
-
-
 @dataclass(frozen=True)
 class Hunt:
-    """``plan``: one run without load.  ``only``: the stressors to use; empty: all.  ``trials``: number of trials on
-    a deterministic board, which replaces the budget; 0 on other boards."""
+    """``plan``: one run without load.  ``only``: the stressors to use; empty: all."""
 
     plan: Plan
-    budget_s: float
+    extent: HuntExtent
     only: tuple[str, ...] = ()
     fixed: tuple[str, ...] = FIXED
-    trials: int = 0
-
-    @property
-    def turns(self) -> int:
-        return 1 if self.trials else turns_of(self.budget_s)
 
     @cached_property
     def sha256(self) -> str:
         specs = expand(self.plan)
-        extent = (self.trials,) if self.trials else ()
-        identity = repr((plan_sha256(self.plan, specs), self.budget_s, self.only, self.fixed, _SEARCH, *extent))
+        budget_s, *trials = self.extent.identity
+        identity = repr((plan_sha256(self.plan, specs), budget_s, self.only, self.fixed, _SEARCH, *trials))
         return hashlib.sha256(identity.encode()).hexdigest()
-
-    def require_enough(self) -> None:
-        """Raise BadInput for a hunt that is too short to confirm a result."""
-        fewest = 2 * len(self.fixed) + _LEAST_AFTER_FIXED
-        if self.trials and self.trials < fewest:
-            loads = words.counted(len(self.fixed), "fixed load")
-            raise BadInput(f"--trials {self.trials}: a hunt with {loads} requires at least {fewest} trials")
-        fewest_s = _LEAST_TRIALS * (_SHORT_TURNS + _BESIDE_S)
-        if not self.trials and self.budget_s < fewest_s:
-            raise BadInput(
-                f"--budget: a hunt requires at least {_LEAST_TRIALS} trials; use {fewest_s / 60:.0f}m or more"
-            )
 
 
 @dataclass(frozen=True)
@@ -139,7 +105,7 @@ class BoardCapacity:
     present: tuple[str, ...]
     available_bytes: int
 
-    def space(self, only: Sequence[str], options: tuple[str, ...] = ()) -> Space:
+    def space(self, only: Sequence[str], options: tuple[str, ...]) -> Space:
         chosen = [name for name in self.present if not only or name in only]
         if len(chosen) < 2:
             raise NotApplicable(
@@ -287,6 +253,10 @@ class _HuntCampaign(OneCampaign):
     def __post_init__(self) -> None:
         self.campaign = new_campaign("hunt")
 
+    @property
+    def progress(self) -> HuntProgress:
+        return HuntProgress(self.position, self.spent_s, self.before_s)
+
     def resume(self) -> None:
         """Continue the latest hunt with the same arguments; raises BadInput if there is none or it is running."""
         mine = self.newest(self.hunt.sha256, "hunt with the same probe, board, budget and load space")
@@ -331,7 +301,7 @@ class _HuntRun:
     def run(self) -> int:
         """Run until the search is over or a signal stops it; returns the number of the signal, or 0."""
         earlier = dict(self.trials.made)
-        left = self._trials_left() if 0 not in self.trials.notes else self.trials.notes[0].left
+        left = self._trials_left()
         asking = self.search.run(left)
         with suppress(StopIteration):
             ask = next(asking)
@@ -343,33 +313,26 @@ class _HuntRun:
                     return self.stopping.signal
                 self.failed += recording.outcome is not Outcome.COMPLETED
                 self.trials.position += 1
-                left = self._trials_left_after()
+                left = self._trials_left()
                 turns = 1 if isinstance(ask.subject, str) else len(ask.subject)
                 self.made.append(FinishedTrial(ask, block_maxima(recording, turns), recording.run_id))
                 ask = asking.send(TrialResult(self.made[-1].block_maxima_ns, left))
         return 0
 
-    def _trials_left_after(self) -> int:
+    def _trials_left(self) -> int:
         """Number of trials that fit into the remaining time; for replayed trials, the number noted at that time."""
         note = self.trials.notes.get(self.trials.position)
         if note is not None:
             self.trials.spent_s = note.spent_s
             return note.left
-        return self._trials_left()
-
-    def _trials_left(self) -> int:
-        if self.hunt.trials:
-            return max(0, self.hunt.trials - self.trials.position)
-        made, guess_s = self.trials.position, self.hunt.turns + _BESIDE_S
-        each_s = max(guess_s, (self.trials.spent_s - self.trials.before_s) / made) if made else guess_s
-        return max(0, int((self.hunt.budget_s - AFTER_S - self.trials.spent_s) / each_s))
+        return self.hunt.extent.trials_left(self.trials.progress)
 
     def _plan(self, ask: TrialRequest) -> Plan:
         if isinstance(ask.subject, str):
             load = find_load(ask.subject)
         else:
             load = load_of(self.search.space, ask.subject, self.ground.cpus)
-        phase_ns = phase_of(self.trials.position) if self.hunt.trials else None
+        phase_ns = self.hunt.extent.phase_ns(self.trials.position)
         entry = replace(self.hunt.plan.entries[0], loads=(load.name,), phase_ns=phase_ns)
         loads = {} if isinstance(ask.subject, str) else {load.name: load}
         return replace(self.hunt.plan, entries=(entry,), loads=loads)
@@ -402,26 +365,17 @@ class _HuntRun:
         self.counted_s = now_s
 
     def _report_progress(self, progress: Progress, ask: TrialRequest) -> None:
-        left_s = max(0.0, self.hunt.budget_s - self.trials.spent_s)
-        if self.hunt.trials:
-            made = max(1, self.trials.position)
-            left_s = self.trials.left * (self.trials.spent_s - self.trials.before_s) / made
         self.on_progress(
             replace(
                 progress,
                 campaign=self.trials.campaign,
                 run=self.trials.position + 1,
                 runs=self.trials.position + max(1, self.trials.left),
-                remaining_s=left_s,
+                remaining_s=self.hunt.extent.remaining_s(self.trials.progress, self.trials.left),
                 later_s=0.0,
             ),
             ask,
         )
-
-
-def phase_of(position: int) -> int:
-    """The phase of the trial at a position, in ns: drawn for each, so that trials of one load do not repeat."""
-    return random.Random(f"{_SEED} {position}").randrange(PHASES_WITHIN_NS)
 
 
 def make_hunt(
@@ -439,14 +393,14 @@ def make_hunt(
     SIGINT and SIGTERM end the current trial in order, and the hunt.  Raises like ``run_campaign``, BadInput if the
     hunt is too short, NotApplicable if no load can be tried on this board.
     """
-    hunt.require_enough()
+    hunt.extent.require_enough(len(hunt.fixed))
     trials, begun_s = _HuntCampaign(store, hunt), time.monotonic()
     if resume:
         trials.resume()
     else:
         store.settle()
     with ExitStack() as stack:
-        if hunt.trials:
+        if hunt.extent.boots_once:
             board = opened(hunt.plan.boards[0])
             opened = _BootedOnce(board, stack.enter_context(board.boot(AS_BOOTED))).opened
         if trials.notes:
@@ -454,17 +408,12 @@ def make_hunt(
         else:
             ground = examine_board(opened(hunt.plan.boards[0]), hunt.only)
             trials.spent_s = trials.before_s = time.monotonic() - begun_s
-        search = _search(hunt, trials.campaign, ground)
+        space = ground.space(hunt.only, hunt.extent.stressor_options)
+        random_ = random.Random(hunt.extent.seed(trials.campaign))
+        search = Search(space, hunt.fixed, hunt.extent.turns, random_)
         hunting = _HuntRun(hunt, trials, ground, search, opened, on_progress, tell, time.monotonic())
         with stop_on_signals(hunting.stopping):
             signal = hunting.run()
     if trials.made and hunting.failed == trials.position:
         raise FastenoughError(f"every trial failed; see: fastenough show {trials.made[max(trials.made)]}")
     return HuntResult(trials.campaign, search, ground.cpus, tuple(hunting.made), hunting.failed, signal)
-
-
-def _search(hunt: Hunt, campaign: str, ground: BoardCapacity) -> Search:
-    """The search of a hunt; on a deterministic board it is the same each time."""
-    seed = random.Random(_SEED if hunt.trials else campaign)
-    space = ground.space(hunt.only, SEEDED if hunt.trials else ())
-    return Search(space, hunt.fixed, hunt.turns, seed)

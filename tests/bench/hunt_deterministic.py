@@ -17,6 +17,7 @@ import zstandard
 from fastenough.board import open_board
 from fastenough.campaign import Entry, Plan
 from fastenough.cli.hunt import conclusion
+from fastenough.hunt.extent import TrialCount
 from fastenough.hunt.recipes import description_of
 from fastenough.jobs.hunt import BLOCK, Hunt, HuntResult, make_hunt
 from fastenough.store import Store
@@ -32,7 +33,7 @@ def hunted(store: Store, arguments: str, trials: int) -> HuntResult:
     entry = Entry("timer", ("none",), 0.25, {"interval": ("1ms",), "report": (BLOCK,)}, warm_up_s=0.3)
     plan = Plan("hunt", (entry,), boards=(f"deterministic:stock {arguments}".strip(),))
     return make_hunt(
-        Hunt(plan, 0.0, STRESSORS, FIXED, trials),
+        Hunt(plan, TrialCount(trials), STRESSORS, FIXED),
         store,
         lambda progress, ask: (
             print(f"  trial {progress.run}, {ask.phase}", file=sys.stderr) if progress.phase == "profile" else None

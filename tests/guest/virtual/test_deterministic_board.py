@@ -18,6 +18,7 @@ from fastenough.analysis.machine import INSTRUCTIONS
 from fastenough.board import open_board
 from fastenough.campaign import Entry, Plan, Progress, read_plan, run_campaign
 from fastenough.campaign.expand import phases_ns
+from fastenough.hunt.extent import TrialCount
 from fastenough.hunt.trials import TrialRequest
 from fastenough.jobs.hunt import Hunt, make_hunt
 from fastenough.model import Outcome, Requirement, Verdict
@@ -141,7 +142,7 @@ def _part_of_a_hunt(store: Store, trials: int) -> list[str]:
     """The first trials of a hunt; their runs."""
     entry = Entry("timer", ("none",), 0.1, {"interval": ("1ms",), "report": ("100ms",)}, warm_up_s=0.2)
     plan = Plan("hunt", (entry,), boards=("deterministic",))
-    hunt = Hunt(plan, 0.0, only=("switch", "flock"), fixed=("none",), trials=38)
+    hunt = Hunt(plan, TrialCount(38), only=("switch", "flock"), fixed=("none",))
     begun: set[int] = set()
 
     def on_progress(progress: Progress, ask: TrialRequest) -> None:

@@ -20,6 +20,7 @@ import pytest
 from fastenough.campaign import Entry, Plan
 from fastenough.campaign.load_file import read_load
 from fastenough.cli.hunt import progress_note
+from fastenough.hunt.extent import AFTER_S, SearchTime
 from fastenough.hunt.recipes import IN_PHASES, IN_TURNS, as_file, description_of, load_of, turn_of
 from fastenough.hunt.space import Part, Recipe, Space
 from fastenough.hunt.stressors import PHASES, STRESSORS, space_of
@@ -274,10 +275,10 @@ def test_a_hunt_keeps_to_its_budget_by_the_clock(
         OneCampaign, "load", lambda self, run: SimpleNamespace(outcome=Outcome.COMPLETED, run_id=run, reasons=())
     )
     plan = Plan("hunt", (Entry("timer", ("none",), 4.0, {"interval": ("1ms",)}),), boards=("local",))
-    hunt = Hunt(plan, 600.0, fixed=("none", "cpu"))
+    hunt = Hunt(plan, SearchTime(600.0), fixed=("none", "cpu"))
     hunted = make_hunt(hunt, Store(tmp_path / "store"), lambda progress, ask: None, opened=lambda name: None)
     took_s = clock.now_s - 1000.0
-    assert 0.7 * hunt.budget_s <= took_s <= hunt.budget_s - hunting.AFTER_S
+    assert 0.7 * 600.0 <= took_s <= 600.0 - AFTER_S
     assert took_s == pytest.approx(45.0 + len(hunted.made) * (11.0 + between_s), abs=0.1)
 
 

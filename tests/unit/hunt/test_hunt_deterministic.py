@@ -13,9 +13,10 @@ import pytest
 
 from fastenough.campaign import Entry, Plan
 from fastenough.campaign.expand import PHASES_WITHIN_NS
+from fastenough.hunt.extent import TrialCount
 from fastenough.hunt.stressors import STRESSORS
 from fastenough.jobs import hunt as hunting
-from fastenough.jobs.hunt import BoardCapacity, Hunt, HuntResult, make_hunt, phase_of
+from fastenough.jobs.hunt import BoardCapacity, Hunt, HuntResult, make_hunt
 from fastenough.jobs.job_store import OneCampaign
 from fastenough.model import BadInput, Outcome
 from fastenough.store import Store
@@ -60,7 +61,7 @@ def _hunt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trials: int) -> tuple
     monkeypatch.setattr(
         OneCampaign, "load", lambda self, run: SimpleNamespace(outcome=Outcome.COMPLETED, run_id=run, reasons=())
     )
-    hunt = Hunt(PLAN, 0.0, fixed=("none", "cpu"), trials=trials)
+    hunt = Hunt(PLAN, TrialCount(trials), fixed=("none", "cpu"))
     hunted = make_hunt(hunt, Store(tmp_path), lambda progress, ask: None, opened=lambda name: bench)  # type: ignore[arg-type, return-value]
     return hunted, bench
 
@@ -83,7 +84,9 @@ def test_the_same_hunt_makes_the_same_trials_and_finds_the_trigger(
 def test_each_trial_has_a_phase_and_a_seed_of_the_stressors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, bench = _hunt(tmp_path, monkeypatch, 60)
     phases = [phase for _, phase in bench.trials]
-    assert phases == [phase_of(position) for position in range(len(phases))] and len(set(phases)) == len(phases)
+    assert phases == [TrialCount(60).phase_ns(position) for position in range(len(phases))] and len(set(phases)) == len(
+        phases
+    )
     assert all(0 <= phase < PHASES_WITHIN_NS for phase in phases)
     assert bench.commands and all(
         "--seed" in command and "turns" not in " ".join(command) for command in bench.commands
