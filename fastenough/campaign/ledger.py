@@ -17,36 +17,36 @@ _DONE = {Outcome.COMPLETED.value, Outcome.NOT_APPLICABLE.value}
 
 
 def find_unfinished(
-    keeper: RunStore, plan_hash: str, positions: int, per_run: int = 1
+    store: RunStore, plan_hash: str, positions: int, per_run: int = 1
 ) -> tuple[str | None, dict[int, str]]:
     """Return the newest unfinished campaign of this plan, and its sound runs by position; resuming skips these.
 
     Each run of the plan has ``per_run`` positions; the first one decides whether the run is done.
     """
-    newest, sound = _newest_sound(keeper, plan_hash)
+    newest, sound = _newest_sound(store, plan_hash)
     complete = {position for position in sound if position % per_run == 0}
     if newest is None or len(complete) * per_run >= positions:
         return None, {}
     return newest, {position: run for position, run in sound.items() if position - position % per_run in complete}
 
 
-def complete_runs(keeper: RunStore, plan: Plan) -> tuple[str, tuple[str, ...]] | None:
+def complete_runs(store: RunStore, plan: Plan) -> tuple[str, tuple[str, ...]] | None:
     """Return the newest campaign of a plan and its runs in their order; None unless it is complete and sound."""
     specs = expand(plan)
-    newest, sound = _newest_sound(keeper, plan_sha256(plan, specs))
+    newest, sound = _newest_sound(store, plan_sha256(plan, specs))
     if newest is None or len(sound) < len(specs) * len(recordings_of(plan)):
         return None
     return newest, tuple(sound[position] for position in sorted(sound))
 
 
-def _newest_sound(keeper: RunStore, plan_hash: str) -> tuple[str | None, dict[int, str]]:
+def _newest_sound(store: RunStore, plan_hash: str) -> tuple[str | None, dict[int, str]]:
     """The newest campaign of a plan, and its sound runs by position."""
-    earlier = [run for run in keeper.runs(plan_sha256=plan_hash) if run.campaign]
+    earlier = [run for run in store.runs(plan_sha256=plan_hash) if run.campaign]
     newest = earlier[-1].campaign if earlier else None
     return newest, {
         run.position: run.id
         for run in earlier
-        if run.campaign == newest and run.outcome in _DONE and keeper.fault(run.id) is None
+        if run.campaign == newest and run.outcome in _DONE and store.fault(run.id) is None
     }
 
 
@@ -65,12 +65,12 @@ class NewestCampaign:
     done: Mapping[int, str]
 
 
-def newest_campaign(keeper: RunStore, plan: Plan) -> NewestCampaign:
+def newest_campaign(store: RunStore, plan: Plan) -> NewestCampaign:
     """Return the newest stored campaign of a plan."""
     specs, per_run = expand(plan), len(recordings_of(plan))
     plan_hash = plan_sha256(plan, specs)
-    begun = [run.campaign for run in keeper.runs(plan_sha256=plan_hash) if run.campaign]
-    unfinished, done = find_unfinished(keeper, plan_hash, len(specs) * per_run, per_run)
+    begun = [run.campaign for run in store.runs(plan_sha256=plan_hash) if run.campaign]
+    unfinished, done = find_unfinished(store, plan_hash, len(specs) * per_run, per_run)
     return NewestCampaign(begun[-1] if begun else None, unfinished is not None, done)
 
 
@@ -89,19 +89,19 @@ class Ledger:
     done: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, plan: Plan, specs: list[RunSpec], keeper: RunStore, resume: bool) -> Ledger:
+    def of(cls, plan: Plan, specs: list[RunSpec], store: RunStore, resume: bool) -> Ledger:
         """Return a new ledger, or with ``resume`` the newest unfinished one; ``specs``: runs of the plan."""
         plan_hash, planned, recordings = plan_sha256(plan, specs), titles(plan, specs), recordings_of(plan)
-        unfinished, done = find_unfinished(keeper, plan_hash, len(planned), len(recordings)) if resume else (None, {})
+        unfinished, done = find_unfinished(store, plan_hash, len(planned), len(recordings)) if resume else (None, {})
         return cls(unfinished or new_campaign(plan.name), plan_hash, planned, recordings, plan.text, done)
 
     def has(self, spec: RunSpec) -> bool:
         return spec.position * len(self.recordings) in self.done
 
-    def begin(self, keeper: RunStore, spec: RunSpec, which: str) -> Writer:
+    def begin(self, store: RunStore, spec: RunSpec, which: str) -> Writer:
         """Begin the recording of a run that has the title suffix ``which``."""
         position = spec.position * len(self.recordings) + self.recordings.index(which)
-        writer = keeper.begin(
+        writer = store.begin(
             {
                 "campaign": self.campaign,
                 "plan_sha256": self.plan_hash,

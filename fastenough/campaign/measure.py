@@ -66,7 +66,7 @@ class RunContext:
     ``begin(which)``: begin one of the run's recordings.  ``tell``: print a line for the user.
     """
 
-    keeper: RunStore
+    store: RunStore
     begin: Callable[[str], Writer]
     stopping: StopRequest
     report: Callable[[str, Transcript | None], None]
@@ -167,7 +167,7 @@ def watch_run(
     """
     used = load.follow() if site.booted.watch is None else no_load
     transcript = Transcript(partial(context.begin, MONITORED), replace(added, requirement=None), load.proof, used)
-    return monitor_beside(site.booted, spec, transcript, context.keeper, context.tell, thread_name=thread_name)
+    return monitor_beside(site.booted, spec, transcript, context.store, context.tell, thread_name=thread_name)
 
 
 @dataclass
@@ -329,7 +329,7 @@ class _Run:
         if self._beside is not None and self.main.writer is not None and not self._beside.ended:
             self._beside.end(Outcome.FAILED, self.reasons)
         if self.own.writer is not None and self.own.outcome is None:
-            self.own.fail(self.reasons, self.context.keeper.load(self.own.writer.id))
+            self.own.fail(self.reasons, self.context.store.load(self.own.writer.id))
         return explained
 
     def _board_counts(self) -> Counted | None:

@@ -164,7 +164,7 @@ def monitor_beside(
     booted: Booted,
     spec: RunSpec,
     transcript: Transcript,
-    keeper: RunStore,
+    store: RunStore,
     tell: Callable[[str], None],
     *,
     thread_name: str,
@@ -189,9 +189,9 @@ def monitor_beside(
                 raise
             except FastenoughError as error:
                 tell(f"run without monitor: {error}")
-                _end(transcript, own, keeper, error)
+                _end(transcript, own, store, error)
             yield
-            _interrupt(task, transcript, own, keeper, tell)
+            _interrupt(task, transcript, own, store, tell)
     finally:
         transcript.seal()
 
@@ -208,7 +208,7 @@ def _monitor_parameters(spec: RunSpec, thread_name: str) -> Mapping[str, Value]:
 
 
 def _interrupt(
-    task: _Recorder | None, transcript: Transcript, own: RunSpec, keeper: RunStore, tell: Callable[[str], None]
+    task: _Recorder | None, transcript: Transcript, own: RunSpec, store: RunStore, tell: Callable[[str], None]
 ) -> None:
     if task is None:
         return
@@ -220,18 +220,18 @@ def _interrupt(
         raise
     except FastenoughError as error:
         tell(f"the monitor beside the run failed: {error}")
-        _end(transcript, own, keeper, error)
+        _end(transcript, own, store, error)
     if transcript.outcome is Outcome.NOT_APPLICABLE:
         tell(f"run without monitor: {'; '.join(transcript.reasons)}")
 
 
-def _end(transcript: Transcript, own: RunSpec, keeper: RunStore, error: FastenoughError) -> None:
+def _end(transcript: Transcript, own: RunSpec, store: RunStore, error: FastenoughError) -> None:
     """Store why the monitor's recording is missing or incomplete."""
     if transcript.writer is None:
         unfit = isinstance(error, NotApplicable)
         transcript.make(own, Outcome.NOT_APPLICABLE if unfit else Outcome.FAILED, str(error))
     elif transcript.outcome is None:
-        transcript.fail([str(error)], keeper.load(transcript.writer.id))
+        transcript.fail([str(error)], store.load(transcript.writer.id))
 
 
 _KNOWN = ("report", "affinity", "comm")

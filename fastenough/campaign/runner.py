@@ -52,7 +52,7 @@ class Campaign:
 
 def run_campaign(
     plan: Plan,
-    keeper: RunStore,
+    store: RunStore,
     on_progress: OnProgress | None = None,
     *,
     resume: bool = False,
@@ -75,13 +75,13 @@ def run_campaign(
     are of one board that is measured as booted and cannot be reached, its error is raised and no run is stored.
     """
     stopping = stopping or StopRequest()
-    keeper.settle()
+    store.settle()
     specs = expand(plan)
     runner = _Runner(
         plan,
         specs,
-        keeper,
-        Ledger.of(plan, specs, keeper, resume),
+        store,
+        Ledger.of(plan, specs, store, resume),
         on_progress or _no_progress,
         stopping,
         journal,
@@ -107,7 +107,7 @@ class _Runner:
 
     plan: Plan
     specs: list[RunSpec]
-    keeper: RunStore
+    store: RunStore
     ledger: Ledger
     on_progress: OnProgress
     stopping: StopRequest
@@ -155,7 +155,7 @@ class _Runner:
         with suppress(BoardGone), opened as stack:
             if not self.ledger.done:
                 check_cpus(self.plan, booted.link)
-            recorded = recorded_board(board.name, booted.link, self.keeper)
+            recorded = recorded_board(board.name, booted.link, self.store)
             if recorded.note is not None:
                 self._print_once(recorded.note)
             entries = self._settings(booted, stack, bench)
@@ -198,8 +198,8 @@ class _Runner:
 
     def _context(self, spec: RunSpec) -> RunContext:
         return RunContext(
-            self.keeper,
-            partial(self.ledger.begin, self.keeper, spec),
+            self.store,
+            partial(self.ledger.begin, self.store, spec),
             self.stopping,
             partial(self._report, spec),
             self._print_once,
@@ -274,7 +274,7 @@ def with_configurations(
     return of
 
 
-def known_configurations(plan: Plan, keeper: RunStore, done: Mapping[int, str]) -> dict[str, dict[str, Configuration]]:
+def known_configurations(plan: Plan, store: RunStore, done: Mapping[int, str]) -> dict[str, dict[str, Configuration]]:
     """Return by board the configurations read in earlier runs; ``done``: run ids by position in the store."""
     specs, per_run = expand(plan), len(recordings_of(plan))
     known: dict[str, dict[str, Configuration]] = {}
@@ -282,7 +282,7 @@ def known_configurations(plan: Plan, keeper: RunStore, done: Mapping[int, str]) 
         spec = specs[position // per_run]
         configurations = known.setdefault(spec.board, {})
         if spec.configuration not in configurations:
-            configuration = keeper.load(run).head.configuration
+            configuration = store.load(run).head.configuration
             if configuration is not None and configuration.kernel_release is not None:
                 configurations[spec.configuration] = configuration
     return known

@@ -30,7 +30,7 @@ class StatedBoard:
     configuration: str | None = None
     load: str | None = None
 
-    def added(self, keeper: RunStore) -> HeadAdditions:
+    def added(self, store: RunStore) -> HeadAdditions:
         """Return the additions to the head of a recording in a store."""
         load = LoadStated(self.load) if self.load else None
         stated = Configuration(self.configuration) if self.configuration is not None else None
@@ -39,7 +39,7 @@ class StatedBoard:
         profile = collect(LocalLink())
         booted = configuration_in(profile)
         return HeadAdditions(
-            recorded_board(LOCAL, LocalLink(), keeper).name,
+            recorded_board(LOCAL, LocalLink(), store).name,
             replace(booted, name=stated.name if stated else booted.name),
             load,
             profile,
@@ -55,17 +55,17 @@ class StatedBoard:
 class StoredRun:
     """File-like object that stores a recording's lines; the run begins in the store with the head."""
 
-    def __init__(self, keeper: RunStore, probe: str, outside: StatedBoard) -> None:
-        self._keeper = keeper
+    def __init__(self, store: RunStore, probe: str, outside: StatedBoard) -> None:
+        self._store = store
         self._outside = outside
         self._campaign = new_campaign(f"gauge-{probe}")
-        self._added = outside.added(keeper)
+        self._added = outside.added(store)
         self.writer: Writer | None = None
 
     def write(self, raw: bytes) -> int:
         line = json.loads(raw)
         if self.writer is None:
-            self.writer = self._keeper.begin({"campaign": self._campaign, "position": 0, "positions": 1})
+            self.writer = self._store.begin({"campaign": self._campaign, "position": 0, "positions": 1})
             line = completed_head(line, self.writer.id, self._added)
         elif line["type"] == "end" and (proof := self._outside.proof()) is not None:
             line = completed_end(line, proof)

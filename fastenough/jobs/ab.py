@@ -258,28 +258,28 @@ def make_ab_test(
     """
     if any(map(is_deterministic, trial.plan.boards)):
         raise BadInput("on a deterministic board each pair repeats the first and adds no evidence; use fastenough ab")
-    keeper, stopping = _AbCampaign(store, trial), StopRequest()
+    campaign, stopping = _AbCampaign(store, trial), StopRequest()
     if resume:
-        keeper.resume()
-    left = [] if keeper.is_decided(decided) else keeper.left
+        campaign.resume()
+    left = [] if campaign.is_decided(decided) else campaign.left
     if left:
         require_changeable(trial, opened)
-    progress = _AbProgress(trial, keeper.campaign, len(left), on_progress)
+    progress = _AbProgress(trial, campaign.campaign, len(left), on_progress)
     for done, position in enumerate(left):
-        keeper.position, arm = position, keeper.order[position]
+        campaign.position, arm = position, campaign.order[position]
         has_it = arm == "B"
-        campaign = run_campaign(
+        arm_campaign = run_campaign(
             trial.with_change() if has_it else trial.plan,
-            keeper,
+            campaign,
             progress.at(position, done, trial.label(arm)),
             opened=opened,
             stopping=stopping,
             tell=tell,
         )
-        if campaign.stopped:
-            keeper.made.pop(position, None)
-            return keeper.result(campaign.signal)
-        require_measured(store.load(campaign.runs[0]), trial.change if has_it else {})
-        if keeper.is_decided(decided):
+        if arm_campaign.stopped:
+            campaign.made.pop(position, None)
+            return campaign.result(arm_campaign.signal)
+        require_measured(store.load(arm_campaign.runs[0]), trial.change if has_it else {})
+        if campaign.is_decided(decided):
             break
-    return keeper.result()
+    return campaign.result()

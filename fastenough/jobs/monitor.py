@@ -49,9 +49,9 @@ def ordinary_policies(link: Link, pid: int) -> list[str]:
 class MonitorRun:
     """A running monitor and its run."""
 
-    def __init__(self, task: Task, transcript: Transcript, keeper: RunStore) -> None:
+    def __init__(self, task: Task, transcript: Transcript, store: RunStore) -> None:
         self._task = task
-        self._keeper = keeper
+        self._store = store
         assert transcript.writer is not None, "its first line began the run"
         self.run_id = transcript.writer.id
         self._transcript = transcript
@@ -82,22 +82,20 @@ class MonitorRun:
             self._fail(self._task.ended_early())
 
     def _fail(self, error: FastenoughError) -> None:
-        self._transcript.fail([str(error)], self._keeper.load(self.run_id))
+        self._transcript.fail([str(error)], self._store.load(self.run_id))
 
 
 @contextmanager
-def monitor_run(board: str, booted: Booted, act: Act, keeper: RunStore) -> Iterator[MonitorRun]:
+def monitor_run(board: str, booted: Booted, act: Act, store: RunStore) -> Iterator[MonitorRun]:
     """Run the monitor until the block is left; its run is sealed in any case.
 
     ``finish()`` comes first where all goes well.  Raises NotApplicable where it cannot run, StorageFailure when
     the store cannot be written.
     """
-    added = replace(head_additions(recorded_board(board, booted.link, keeper), booted, ()), load=NO_LOAD_STARTED)
-    transcript = Transcript(
-        partial(keeper.begin, {}), added, lambda: LoadProof(NO_LOAD_STARTED.name, True, stated=True)
-    )
+    added = replace(head_additions(recorded_board(board, booted.link, store), booted, ()), load=NO_LOAD_STARTED)
+    transcript = Transcript(partial(store.begin, {}), added, lambda: LoadProof(NO_LOAD_STARTED.name, True, stated=True))
     try:
         with monitoring(booted, act, transcript) as task:
-            yield MonitorRun(task, transcript, keeper)
+            yield MonitorRun(task, transcript, store)
     finally:
         transcript.seal()

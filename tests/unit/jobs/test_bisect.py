@@ -75,15 +75,15 @@ class Guests:
             raise FastenoughError("does not build: init/main.c:7:1: error: no such thing")
         return commit[:12]
 
-    def __call__(self, plan: Plan, keeper: Store, *_: object, resume: bool, **__: object) -> Campaign:
+    def __call__(self, plan: Plan, store: Store, *_: object, resume: bool, **__: object) -> Campaign:
         specs = expand(plan)
-        ledger = Ledger.of(plan, specs, keeper, resume)
+        ledger = Ledger.of(plan, specs, store, resume)
         for spec in specs:
             if len(self.measured) == self.stop_at:
                 return Campaign(ledger.campaign, tuple(ledger.done.values()), stopped=True, signal=2)
             if not ledger.has(spec):
                 self.measured.append(spec.configuration)
-                writer = ledger.begin(keeper, spec, WHOLE)
+                writer = ledger.begin(store, spec, WHOLE)
                 recorded = self._recorded(writer.id, spec.configuration, spec.load, spec.phase_ns)
                 for line in recorded.read_bytes().splitlines(keepends=True):
                     writer.line(line)
