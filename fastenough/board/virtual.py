@@ -11,9 +11,9 @@ from functools import cache, partial
 from fastenough.board.base import AS_BOOTED, Booted, Wires, configuration_of, require_configuration
 from fastenough.link import Link
 from fastenough.model import EMULATED, NotApplicable
+from fastenough.virtual.bench_process import open_virtual
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.custom_kernels import find_kernel, registered_names
-from fastenough.virtual.keeper import open_virtual
 from fastenough.virtual.kernels import KERNELS, Kernel
 from fastenough.virtual.module import SOURCES, build_module
 from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE

@@ -14,8 +14,8 @@ from fastenough.cli.commands import Group
 from fastenough.cli.options import json_option
 from fastenough.cli.output import print_json
 from fastenough.cli.progress import Work
+from fastenough.virtual.bench_process import BenchState, bench_directory, bench_pid, bench_state, down, up
 from fastenough.virtual.custom_kernels import KernelFiles, registered_names
-from fastenough.virtual.keeper import BenchState, bench_directory, bench_state, down, keeper_pid, up
 from fastenough.virtual.kernels import KERNELS
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -30,7 +30,7 @@ def _print(state: BenchState | None, as_json: bool) -> None:
     if as_json:
         print_json({"running": state is not None} | (asdict(state) if state else {}))
     elif state is None:
-        booting = keeper_pid(bench_directory()) is not None
+        booting = bench_pid(bench_directory()) is not None
         print("a virtual bench is starting" if booting else "no virtual bench is running")
     else:
         how = "restored" if state.restored else "booted"
@@ -38,7 +38,7 @@ def _print(state: BenchState | None, as_json: bool) -> None:
         print(f"  board    virtual:{state.kernel}")
         print(f"  gauge    {state.gauge or state.gauge_reason}")
         print(f"  console  {state.directory}/console.sock")
-        print(f"  keeper   process {state.pid}, QEMU process {state.qemu_pid}")
+        print(f"  process  {state.pid}, QEMU process {state.qemu_pid}")
 
 
 @click.group(cls=Group)

@@ -17,13 +17,13 @@ import pytest
 from fastenough.gauge.session import Gauge
 from fastenough.link import find_probe
 from fastenough.model import BadInput
-from fastenough.virtual.keeper import RUN_SETTING, bench_directory, open_virtual
+from fastenough.virtual.bench_process import RUN_SETTING, bench_directory, open_virtual
 from fastenough.virtual.packages import fetch
 from tests.support.json_documents import require_valid
 from tests.support.processes import ended, eventually
 
 UP_S = 280
-"""Longer than the keeper waits itself: 20 s for a snapshot, 120 s for a cold boot, and the building before."""
+"""Longer than the bench process waits itself: 20 s for a snapshot, 120 s for a cold boot, and the building before."""
 pytestmark = [pytest.mark.untimed, pytest.mark.timeout(900)]
 
 
@@ -55,7 +55,7 @@ def own_bench(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
 
 
 def all_end(state: dict[str, Any]) -> bool:
-    """Whether keeper and QEMU have ended, or do so presently."""
+    """Whether bench process and QEMU have ended, or end soon."""
     return eventually(lambda: ended(state["pid"]) and ended(state["qemu_pid"]))
 
 

@@ -45,7 +45,7 @@ from fastenough.jobs.hunt import HuntResult
 from fastenough.jobs.hunt_report import MonitoredRun
 from fastenough.loads import Load
 from fastenough.store import Store
-from fastenough.virtual.keeper import BenchState
+from fastenough.virtual.bench_process import BenchState
 from tests.process.cli.test_cli_variants import keep
 from tests.support import recordings as made
 from tests.support.cli_calls import ROOT

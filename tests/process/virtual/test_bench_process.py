@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The bench's keeper beside other users: what they plant is refused, and nothing of theirs names what is signalled."""
+"""The bench process beside other users: planted files are refused, and no file names the process that is signalled."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import pytest
 
 from fastenough.files import Untrusted
 from fastenough.model import BadInput, FastenoughError
-from fastenough.virtual import keeper
-from fastenough.virtual.keeper import RUN_SETTING, bench_directory, down, up
+from fastenough.virtual import bench_process
+from fastenough.virtual.bench_process import RUN_SETTING, bench_directory, down, up
 from fastenough.virtual.kernels import Kernel
 from fastenough.virtual.process_lock import end_holder, hold_lock, holder
 from tests.support.privileges import needs_root
@@ -89,7 +89,7 @@ def test_a_planted_folder_is_refused(run_folder: Path) -> None:
     with bystander() as victim:
         plant(run_folder, victim.pid, NOBODY)
         with bystander(LOCKING.format(lock="flock"), str(run_folder / "bench.lock")):
-            for act in (down, lambda: up("stock"), keeper.bench_state):
+            for act in (down, lambda: up("stock"), bench_process.bench_state):
                 with pytest.raises(Untrusted, match="belongs to user 65534"):
                     act()
         assert victim.poll() is None
@@ -113,7 +113,7 @@ def test_a_folder_that_others_may_write_is_refused(run_folder: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "0", "1", "-1", "{pid}"])
 def test_no_file_names_the_process_that_is_ended(run_folder: Path, content: str) -> None:
-    """The lock is held, in the way of old, by a process that is no keeper; and a file names another one, or a group."""
+    """Another process holds the lock in the former way; a file names a third process, or a group."""
     with bystander() as victim:
         plant(run_folder, victim.pid, os.geteuid())
         run_folder.chmod(0o700)
@@ -141,7 +141,7 @@ def test_the_holder_of_the_lock_is_ended_and_no_other(run_folder: Path) -> None:
 
 
 def test_a_holder_that_will_not_end_is_killed(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "_DOWN_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(bench_process, "_DOWN_TIMEOUT_S", 0.2)
     lock = run_folder / "bench.lock"
     bench_directory()
     stubborn = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + LOCKING.format(lock="lockf")
@@ -168,7 +168,7 @@ def test_root_uses_run_whatever_the_caller_names(monkeypatch: pytest.MonkeyPatch
     asked: list[Path] = []
     monkeypatch.delenv(RUN_SETTING, raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setattr(keeper, "private_directory", lambda place: asked.append(place) or place)
+    monkeypatch.setattr(bench_process, "private_directory", lambda place: asked.append(place) or place)
     assert bench_directory() == Path("/run/fastenough/bench")
     assert asked == [Path("/run/fastenough")]
 
@@ -182,18 +182,18 @@ def test_a_place_that_cannot_be_is_bad_input(monkeypatch: pytest.MonkeyPatch) ->
 HOSTILE = "import pathlib; pathlib.Path({mark!r}).touch(); raise SystemExit('hostile')\n"
 
 
-def test_nothing_of_the_callers_folder_runs_in_the_keeper(
+def test_nothing_of_the_callers_folder_runs_in_the_bench_process(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its modules have the names of what the keeper imports; the keeper gets as far as refusing the kernel."""
+    """Its modules are named as those that the bench process imports, which gets as far as refusing the kernel."""
     hostile, mark = tmp_path / "hostile", tmp_path / "ran"
     hostile.mkdir()
     for name in ("json", "os", "click", "labgrid", "fastenough", "sitecustomize", "usercustomize"):
         (hostile / f"{name}.py").write_text(HOSTILE.format(mark=str(mark)))
     monkeypatch.chdir(hostile)
     monkeypatch.setenv("PYTHONPATH", str(hostile))
-    monkeypatch.setattr(keeper, "build_probe", lambda *_: None)
-    monkeypatch.setattr(keeper, "find_kernel", lambda *_: Kernel("best", "arm64", "9.9.9", tmp_path))
+    monkeypatch.setattr(bench_process, "build_probe", lambda *_: None)
+    monkeypatch.setattr(bench_process, "find_kernel", lambda *_: Kernel("best", "arm64", "9.9.9", tmp_path))
     with pytest.raises(FastenoughError, match="unknown kernel 'best'"):
         up("best")
     assert not mark.exists()
@@ -202,8 +202,8 @@ def test_nothing_of_the_callers_folder_runs_in_the_keeper(
 def test_taken_down_while_it_comes_up_it_says_so(run_folder: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(up, "stock")
-        assert eventually(lambda: coming.done() or keeper.keeper_pid(bench_directory()) is not None, 120.0)
+        assert eventually(lambda: coming.done() or bench_process.bench_pid(bench_directory()) is not None, 120.0)
         down()
         with pytest.raises(FastenoughError, match="stopped before the bench was up"):
             coming.result()
-    assert keeper.keeper_pid(bench_directory()) is None
+    assert bench_process.bench_pid(bench_directory()) is None

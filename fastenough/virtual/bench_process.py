@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Start and stop of a virtual bench in the background.
 
-Each user has at most one, in a folder that only this user can write.  Its keeper, a separate process, holds a lock
-beside the directory of the bench: the lock is free after any end of the keeper, and QEMU ends with it.
+Each user has at most one, in a folder that only this user can write.  The bench process holds a lock beside the
+directory of the bench while it runs; the kernel releases the lock when the process ends, and ends QEMU with it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _DOWN_TIMEOUT_S = 15.0
 _WATCH_S = 0.5
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _START = (
-    "import sys; sys.path += sys.argv[4:]; from fastenough.virtual.keeper import main; sys.exit(main(*sys.argv[1:4]))"
+    "import sys; sys.path += sys.argv[4:]; "
+    "from fastenough.virtual.bench_process import main; sys.exit(main(*sys.argv[1:4]))"
 )
 
 RUN_SETTING = "FASTENOUGH_RUN"
@@ -44,7 +45,7 @@ RUN_SETTING = "FASTENOUGH_RUN"
 
 @dataclass(frozen=True)
 class BenchState:
-    """The running bench: written once by the keeper after the start."""
+    """The running bench: written once by the bench process after the start."""
 
     kernel: str
     release: str
@@ -85,8 +86,8 @@ def _lock(directory: Path) -> Path:
     return directory.with_suffix(".lock")
 
 
-def keeper_pid(directory: Path) -> int | None:
-    """The process id of the keeper, None if there is none."""
+def bench_pid(directory: Path) -> int | None:
+    """The process id of the bench process, None if there is none."""
     return holder(_lock(directory))
 
 
@@ -94,7 +95,7 @@ def bench_state() -> BenchState | None:
     """The running bench, None if there is none (or it is still starting)."""
     directory = bench_directory()
     state = directory / "state.json"
-    if keeper_pid(directory) is None or not state.is_file():
+    if bench_pid(directory) is None or not state.is_file():
         return None
     return BenchState(**json.loads(state.read_text()))
 
@@ -112,7 +113,7 @@ def up(
     FastenoughError if the guest does not start; nothing is left running then.
     """
     directory = bench_directory()
-    running = keeper_pid(directory)
+    running = bench_pid(directory)
     if running is not None:
         raise BadInput(f"a virtual bench is already running (process {running}); stop it with: fastenough bench down")
     guest_kernel = (
@@ -121,7 +122,7 @@ def up(
     if guest_kernel.headers.exists():
         build_module(guest_kernel)
     build_probe(guest_kernel.arch)
-    keeper = subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-I", "-c", _START, str(directory), kernel, str(int(snapshot)), *_import_paths()],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -129,26 +130,26 @@ def up(
         start_new_session=True,
         text=True,
     )
-    assert keeper.stdout is not None
-    assert keeper.stderr is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
     try:
-        output, errors = keeper.stdout.read(), keeper.stderr.read()
+        output, errors = process.stdout.read(), process.stderr.read()
     except BaseException:
-        keeper.terminate()
-        keeper.wait()
+        process.terminate()
+        process.wait()
         raise
     if not output:
         reason = (errors.splitlines() or ["it was stopped before the bench was up"])[-1]
-        raise FastenoughError(f"the bench's keeper failed: {reason}")
+        raise FastenoughError(f"the bench process failed: {reason}")
     reply = json.loads(output)
     if "error" in reply:
-        keeper.wait()
+        process.wait()
         raise _ERRORS.get(reply["kind"], FastenoughError)(reply["error"])
     return BenchState(**reply)
 
 
 def _import_paths() -> list[str]:
-    """Import paths for the keeper without the current folder, which may contain files of any name."""
+    """Import paths for the bench process without the current folder, which may contain files of any name."""
     user_paths = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
     return [str(_PACKAGE_ROOT), *user_paths]
 
@@ -156,13 +157,13 @@ def _import_paths() -> list[str]:
 def down() -> bool:
     """Stop the bench and remove its files, also after a crash; False if there was none.
 
-    Raises FastenoughError if the keeper does not stop.
+    Raises FastenoughError if the bench process does not stop.
     """
     directory = bench_directory()
     was_there = directory.exists()
     lock = _lock(directory)
     if not any(end_holder(lock, number, _DOWN_TIMEOUT_S) for number in (signal.SIGTERM, signal.SIGKILL)):
-        raise FastenoughError(f"the bench's keeper (process {holder(lock)}) does not stop; see what it waits for")
+        raise FastenoughError(f"the bench process ({holder(lock)}) does not stop; see what it waits for")
     try:
         with hold_lock(lock):
             shutil.rmtree(directory, ignore_errors=True)
@@ -226,7 +227,7 @@ def _detach_from_terminal() -> None:
 
 
 def main(path: str, kernel: str, snapshot: str) -> int:
-    """Main function of the keeper; its only line of output is the state or the error."""
+    """Main function of the bench process; its only line of output is the state or the error."""
     directory = Path(path)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
