@@ -67,7 +67,7 @@ _NOTED_BACK_S = 14 * _DAY_S
 """Tail changes that were noted earlier cause no alert."""
 _PATIENCE_S = 10.0
 _SHOWN_FOR_S = _DAY_S
-"""How long Alertmanager shows a single event."""
+"""Time for which Alertmanager shows a single event."""
 _LASTS_S = 30 * _DAY_S
 _SEVERITY = {"fail": "critical", "silent": "warning", "refused": "warning", TAIL: "warning", "maximum": "info"}
 STRONG = "strong evidence"
@@ -411,7 +411,7 @@ def create_tables(history: History) -> None:
 
 
 def noted_keys(history: History) -> set[Key]:
-    """Of all that was noted."""
+    """The keys of all stored alerts."""
     with history.reading() as connection:
         return _noted_keys(connection)
 

@@ -29,17 +29,17 @@ from fastenough.recording import Recording
 from fastenough.store import Store
 
 Measure = Callable[[str, int], Sequence[Recording]]
-"""Given a configuration and for how many ns in all, what was measured in it; raises FastenoughError for a bench that
-cannot go on.  A configuration that does not come up is a recording that says so."""
+"""Measures a configuration (its name) for a time in ns and returns the recordings; raises FastenoughError if the bench
+fails.  A configuration that does not boot gives recordings with the reason."""
 
 _STEPPED_ROUND = 3
-"""So many configurations that cannot be decided may be replaced by one beside them."""
+"""Maximum number of undecided configurations that are replaced by a neighbour."""
 
 
 @dataclass(frozen=True)
 class BisectSetup:
-    """``first_ns``: how long a configuration is measured at first, under all loads together; ``most_ns``: how long at
-    most.  Raises BadInput."""
+    """``first_ns``: duration of the first measurement of a configuration under all loads; ``most_ns``: maximum of all
+    its measurements.  Raises BadInput."""
 
     criterion: Criterion
     first_ns: int
@@ -55,7 +55,7 @@ class BisectSetup:
 
 @dataclass(frozen=True)
 class BisectStep:
-    """One configuration, judged.  ``measurements``: how often it was measured; ``measured_ns``: for how long."""
+    """The rating of a configuration.  ``measurements``: number of its measurements; ``measured_ns``: their duration."""
 
     configuration: str
     rating: Rating
@@ -92,7 +92,7 @@ class Bisection:
 
 
 def most_judged(configurations: int) -> int:
-    """How many of so many configurations are judged at most."""
+    """Maximum number of configurations that a search rates, out of this number."""
     return min(configurations, 2 + math.ceil(math.log2(max(1, configurations - 1))) + _STEPPED_ROUND)
 
 
@@ -110,9 +110,9 @@ class _Search:
         self._first: Sequence[Recording] = ()
         self.steps: dict[int, BisectStep] = {}
 
-    def found(self, place: int) -> Rating:
-        """Of the configuration at a place, measured and judged now."""
-        step, recordings = self._judged(self.configurations[place])
+    def rate(self, place: int) -> Rating:
+        """Measure and rate the configuration at a place."""
+        step, recordings = self._measured_step(self.configurations[place])
         self.steps[place] = step
         self._first = self._first or recordings
         measured = list(filter(judged_series, recordings))
@@ -122,13 +122,13 @@ class _Search:
         return step.rating
 
     def next_between(self, good: int, bad: int) -> int | None:
-        """The one nearest the middle that was not judged yet; None where there is none, or enough were judged."""
+        """The unrated configuration nearest the middle; None if there is none or the maximum number was rated."""
         left = [place for place in range(good + 1, bad) if place not in self.steps]
         if sum(step.rating is not Rating.SKIPPED for step in self.steps.values()) >= self._most:
             return None
         return min(left, key=lambda place: abs(2 * place - good - bad), default=None)
 
-    def told(self, good: int | None, bad: int | None, conclusion: str) -> Bisection:
+    def result(self, good: int | None, bad: int | None, conclusion: str) -> Bisection:
         decided = good is not None and bad is not None and bad - good == 1
         ends = [self._last[place] for place in (good, bad) if place is not None and place in self._last]
         between = range(0 if good is None else good, len(self.configurations) if bad is None else bad)
@@ -150,8 +150,8 @@ class _Search:
             self.configurations[place] for place in places if place in self.steps and self.steps[place].rating is rating
         )
 
-    def _judged(self, configuration: str) -> tuple[BisectStep, list[Recording]]:
-        """One configuration, measured until it is decided, as long again each time, up to the limit."""
+    def _measured_step(self, configuration: str) -> tuple[BisectStep, list[Recording]]:
+        """Measure and rate a configuration until it is decided; each look doubles the time, up to the limit."""
         question, recordings = self.question, list[Recording]()
         planned_ns = question.most_ns if question.criterion.against_first and not self._first else question.first_ns
         measured_ns = looks = 0
@@ -186,25 +186,25 @@ def bisect(
     """Find the last good and the first bad configuration.  The first configuration must be good and the last bad; both
     are measured first to confirm it.  If good turns to bad more than once, one such place is found.
 
-    ``tell`` is given each step once it is judged.  Raises BadInput for fewer than two, or one named twice.
+    ``tell`` is called with each step.  Raises BadInput for fewer than two configurations, or one named twice.
     """
     if len(configurations) < 2 or len(set(configurations)) < len(configurations):
         raise BadInput("give at least two different configurations, from the good one to the bad one")
     search = _Search(configurations, measure, question, tell)
     good, bad = 0, len(configurations) - 1
     for end, expected in ((good, Rating.GOOD), (bad, Rating.BAD)):
-        rating = search.found(end)
+        rating = search.rate(end)
         if rating is not expected:
-            return search.told(
+            return search.result(
                 None if end == good else good, None, _end_conclusion(configurations[end], expected, rating)
             )
     while (middle := search.next_between(good, bad)) is not None:
-        match search.found(middle):
+        match search.rate(middle):
             case Rating.GOOD:
                 good = middle
             case Rating.BAD:
                 bad = middle
-    return search.told(good, bad, _conclusion(configurations, good, bad))
+    return search.result(good, bad, _conclusion(configurations, good, bad))
 
 
 def _end_conclusion(configuration: str, expected: Rating, rating: Rating) -> str:
@@ -226,7 +226,7 @@ def _conclusion(configurations: Sequence[str], good: int, bad: int) -> str:
 
 
 class BisectInterrupted(Exception):
-    """A signal ended it; ``signal``: its number."""
+    """A signal ended the search; ``signal``: its number."""
 
     def __init__(self, signal: int) -> None:
         super().__init__(f"interrupted by signal {signal}")
@@ -234,11 +234,11 @@ class BisectInterrupted(Exception):
 
 
 def with_install_command(plan: Plan, configurations: Sequence[str], install: Sequence[str], kernel: str = "") -> Plan:
-    """The plan with these configurations, each installed on the board by a command whose words ``{}`` are its name.
+    """The plan with these configurations, each installed on the board by a command in which ``{}`` stands for its name.
 
-    Without a command the board boots them itself, or a person does.  No shell is in between: a name is one word.
-    ``kernel``: pattern of the kernel's release then, in which ``{}`` is the name too; empty: it must be another one.
-    Raises BadInput for a command that names no configuration.
+    Without a command, the board or a person boots them.  The command runs without a shell, so a name is one word.
+    ``kernel``: pattern of the kernel release after installation, with ``{}`` for the name; empty: the release must
+    change.  Raises BadInput for a command without ``{}``.
     """
     if install and "{}" not in install:
         raise BadInput(
@@ -266,9 +266,9 @@ def measure_function(
     stopping: StopRequest,
     tell: Callable[[str], None],
 ) -> Measure:
-    """What measures one of the plan's configurations for a given time, shared by the entries' loads.
+    """A function that measures a configuration of the plan for a time, divided among the loads of all entries.
 
-    Raises Stopped where a signal ends it.
+    It raises BisectInterrupted after a signal.
     """
     brought = with_configurations(plan, opened, ask, {})
 

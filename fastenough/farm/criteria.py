@@ -45,9 +45,9 @@ class CriterionResult:
 
 
 class Criterion(Protocol):
-    """Judges all that was measured of one configuration.
+    """Rates a configuration by its recordings.
 
-    ``against_first``: by what was measured of the first one, which then is measured for as long as any may be.
+    ``against_first``: by comparison with the first configuration, which is then measured for the maximum time.
     """
 
     @property
@@ -59,8 +59,8 @@ class Criterion(Protocol):
     def look(
         self, runs: Sequence[Recording], first: Sequence[Recording], confidence: float, looks: int
     ) -> CriterionResult:
-        """``first``: of the first configuration, none where it is itself looked at; ``looks``: how often this one was
-        judged before."""
+        """``first``: recordings of the first configuration, empty if ``runs`` are its own; ``looks``: number of earlier
+        ratings of this configuration."""
         ...
 
 
@@ -69,8 +69,10 @@ _RATINGS = {Verdict.PASS: Rating.GOOD, Verdict.FAIL: Rating.BAD}
 
 @dataclass(frozen=True)
 class RequirementCriterion:
-    """Good is PASS and bad is FAIL, under all ``loads`` together.  Raises BadInput for a requirement by which a single
-    value, or nothing at all, would decide."""
+    """Good is PASS and bad is FAIL, under all ``loads`` together.
+
+    Raises BadInput for a requirement that a single value would violate, or that no data could confirm.
+    """
 
     requirement: Requirement
     loads: tuple[str, ...]
@@ -107,27 +109,27 @@ class RequirementCriterion:
 
 
 def _more_ns(assessment: Assessment) -> int:
-    """What would decide it, as far as anything says so: under each load as long as under the one that needs most."""
+    """Further time that may decide the rating, 0 if unknown; each load is measured as long as the longest one."""
     needed = [finding.more_ns or 0.0 for judgment in assessment.judgments for finding in judgment.findings]
     return math.ceil(max(needed, default=0.0)) * max(1, len(assessment.judgments))
 
 
 def _confidence_of_look(confidence: float, looks: int) -> float:
-    """That of a comparison that was made ``looks`` times before with fewer data.
+    """Confidence of a comparison after ``looks`` earlier ones with fewer data.
 
-    The first may err as stated, the k-th further one 1 / (k (k + 1)) times as often: these add up to 1, so that all
-    that follow the first, however many they are, err together no more often than it does.
+    The first comparison has the whole error, the k-th further one 1 / (k (k + 1)) of it.  These shares add up to 1, so
+    all further comparisons together err no more often than the first.
     """
     return confidence if looks == 0 else 1.0 - (1.0 - confidence) / (looks * (looks + 1))
 
 
 @dataclass(frozen=True)
 class SlowdownCriterion:
-    """Bad is what is shown to be slower than the first configuration by more than is allowed, under one load at least;
-    good is what is shown to be slower by no more, under each.
+    """Bad: slower than the first configuration by more than the allowed difference, under at least one load; good: not
+    slower by more than that, under each load.
 
-    Two configurations of an emulated board may be held against each other so: it says which of them brought what is
-    seen in emulation, and never how fast either is.
+    It also applies to configurations of an emulated board: the result says which of them changed the behaviour in
+    emulation, and nothing about speed.
     """
 
     growth: Growth
@@ -150,12 +152,15 @@ class SlowdownCriterion:
             seen = list(_series_differences(self.growth, runs, first))
         except MixedRuns as error:
             return CriterionResult(Rating.UNDECIDED, (str(error),))
-        return self._found(seen, [why for _, why in against], len(_keys(first)), _confidence_of_look(confidence, looks))
+        return self._rate(seen, [why for _, why in against], len(_keys(first)), _confidence_of_look(confidence, looks))
 
-    def _found(
+    def _rate(
         self, seen: Sequence[_SeriesDifference], against: Sequence[str], loads: int, confidence: float
     ) -> CriterionResult:
-        """Bad under any load is bad, so the allowed error is divided among the loads; good requires every load."""
+        """The rating by these differences.
+
+        Bad under any load is bad, so the allowed error is divided among the loads; good requires every load.
+        """
         texts = tuple(difference.text(self.growth, confidence) for difference in seen)
         error = (1 - confidence) / max(1, len(seen))
         slower = [
@@ -176,7 +181,7 @@ class SlowdownCriterion:
 
 @dataclass(frozen=True)
 class _SeriesDifference:
-    """One judged series beside the first configuration's; ``beyond``: by how much more it is slower than is allowed."""
+    """A judged series and that of the first configuration; ``beyond``: its slowdown minus the allowed difference."""
 
     subject: str
     sides: Sides
@@ -221,7 +226,7 @@ def _empty(runs: Sequence[Recording]) -> Iterator[str]:
 
 
 def _against(runs: Sequence[Recording]) -> Iterator[tuple[Verdict, str]]:
-    """What the runs themselves say against being believed, but for being emulated."""
+    """Findings about the data of the runs, except that a run is emulated."""
     for run in runs:
         for finding in findings_between(run):
             yield finding.verdict, f"run {run.run_id}: {finding.text}"

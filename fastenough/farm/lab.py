@@ -34,7 +34,7 @@ _PLACE = """{name}:
 
 @dataclass(frozen=True)
 class SimulatedTimes:
-    """How a simulated board's time goes: one of its intervals, one of its recordings, how long it boots."""
+    """Times of a simulated board: of an interval, of a recording, and of its boot."""
 
     report_s: float = 3.0
     cycle_s: float = 60.0

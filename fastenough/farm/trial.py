@@ -3,8 +3,8 @@
 
     python -m fastenough.farm.trial FOLDER BOARDS GUESTS PORT
 
-Somebody else keeps it on a leash (``fastenough farm try``, by link/guard.py): it ends by SIGTERM or SIGKILL, everything
-it has started with it, and the folder after it.
+``fastenough farm try`` starts it under a guard (link/guard.py): SIGTERM or SIGKILL ends it and all processes that it
+started, and the folder is then removed.
 """
 
 from __future__ import annotations

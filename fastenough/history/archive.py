@@ -225,7 +225,7 @@ class ArchivedRows:
 
 
 def archived_rows(history: History, connection: Connection, board: int, series: str, span: Span) -> ArchivedRows:
-    """Of the files whose months a span touches; raises FastenoughError for one that is damaged."""
+    """Rows of a span from the files of its months; raises FastenoughError for a damaged file."""
     noted = connection.execute(
         select(ARCHIVE.c.begin_s, ARCHIVE.c.file)
         .where(

@@ -83,7 +83,7 @@ def unpacked_histograms(blobs: Sequence[bytes]) -> tuple[Integers, Integers, Int
 
 
 def numbers_in(blobs: Sequence[bytes]) -> Integers:
-    """How many numbers each holds: as many as it has bytes that end one."""
+    """Count of numbers in each blob, which is the count of bytes that end a number."""
     octets = np.frombuffer(b"".join(blobs), dtype=np.uint8)
     ended = np.concatenate(([0], np.cumsum(octets < 128)))
     edges = np.concatenate(([0], np.cumsum([len(blob) for blob in blobs]))).astype(np.int64)
@@ -128,7 +128,7 @@ class HistogramSet:
 
     @classmethod
     def joined(cls, sets: Sequence[HistogramSet]) -> HistogramSet:
-        """All histograms of some sets; those of the same key are added."""
+        """The histograms of several sets; those with the same key are added."""
         offsets = np.cumsum([0, *(len(each.keys) for each in sets)])
         return cls.of(
             [key for each in sets for key in each.keys],

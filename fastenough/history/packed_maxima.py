@@ -36,7 +36,7 @@ class HourMaxima:
 
     @staticmethod
     def unpacked(blobs: Sequence[bytes]) -> tuple[Integers, Integers, Integers]:
-        """Of many hours at once, a row for each hour and CPU: which hour (N,), which CPU (N,), and maxima (N, 12)."""
+        """Rows of several hours, one for each hour and CPU: index of the hour (N,), CPU (N,), and maxima (N, 12)."""
         rows = unpacked(b"".join(blobs)).reshape(-1, STEPS + 1) - _SHIFT
         which = np.repeat(np.arange(len(blobs)), numbers_in(blobs) // (STEPS + 1))
         return which, rows[:, 0], rows[:, 1:]

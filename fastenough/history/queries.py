@@ -353,7 +353,7 @@ Integers = NDArray[np.int64]
 Span = tuple[int, int]
 
 MOST_STEPS = 400
-"""Of a heat map: no screen shows more."""
+"""Maximum number of steps of a heat map: no screen shows more."""
 
 
 def distribution(  # noqa: PLR0917 - every question: who asks, of what, and when
@@ -447,7 +447,7 @@ def heat(  # noqa: PLR0917 - as above
 
 
 def _tables_of(begin_s: int, end_s: int) -> Iterator[tuple[Table, list[Span]]]:
-    """Which rows make up a range: every five minutes of it are in exactly one of these spans."""
+    """The tables and spans whose rows make up a range: every five minutes of it are in exactly one span."""
     months = _whole((begin_s, end_s), month_begin_s, next_month_s)
     yield MONTH, [months] if months else []
     rest = _left((begin_s, end_s), months)

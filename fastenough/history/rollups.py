@@ -158,7 +158,7 @@ def _worst(maxima: Mapping[Key, int], windows: Mapping[Key, Key]) -> dict[Key, i
 
 
 def _add_histograms(connection: Connection, table: Table, of_cpus: HistogramSet, maxima: Mapping[Key, int]) -> None:
-    """Of each CPU, and of all together; keys are (board, series, begin, CPU)."""
+    """Add histograms of each CPU, and of all together, to a table; keys are (board, series, begin, CPU)."""
     together = {key: _of_all(key) for key in maxima}
     more, worst = of_cpus.plus(of_cpus.by(together)), {**maxima, **_worst(maxima, together)}
     here = _stored(connection, table, ("board", "series", "begin_s", "cpu"), worst.keys())

@@ -142,7 +142,7 @@ def _kinds(examples: Sequence[Recording]) -> list[RunKind]:
 def _runs_of_kind(
     store: Store, examples: Sequence[Recording], kinds: Sequence[RunKind], question: FleetQuestion, on_step: OnStep
 ) -> FleetRuns:
-    """All runs of the store that answer the question, whatever board they are of."""
+    """All runs of the store that answer the question, of any board."""
     head, runs = examples[0].head, FleetRuns()
     ids = [
         run.id

@@ -13,7 +13,7 @@ from fastenough.recording import Recording
 from fastenough.store import Store
 
 _MOST_READ = 5
-"""So many of the longest runs with the same board, probe, implementation and load are read for each group."""
+"""Maximum number of runs that are read for each group: the longest with its board, probe, implementation and load."""
 
 
 def longer_runs(recordings: Sequence[Recording], store: Store) -> dict[str, LongerRecording]:

@@ -21,7 +21,7 @@ from fastenough.recording import Recording
 from fastenough.store import RunSummary, Store
 
 MOST_NIGHTS = 31
-"""So many earlier runs are taken in at most."""
+"""Maximum number of earlier runs that are included."""
 LAST_CHANGE = "last"
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?)?")
 

@@ -157,11 +157,11 @@ class Store:
         self._index.put(entry for entry in changed if known.get(entry[0].id) != (entry[0].state, entry[1]))
         self._forget([run_id for run_id in known if run_id not in present])
 
-    def _forget(self, gone: Sequence[str]) -> None:
+    def _forget(self, deleted: Sequence[str]) -> None:
         """Remove deleted runs from the index after their summaries are stored."""
-        if not gone:
+        if not deleted:
             return
-        missing = set(gone)
+        missing = set(deleted)
         summaries = [
             summary
             for summary in self._index.find({}, brief=True)
@@ -171,7 +171,7 @@ class Store:
             note_removed(self._folder, summaries)
         except (OSError, Untrusted):  # such as a full disk: the next one to open the store tries again
             return
-        self._index.remove(gone)
+        self._index.remove(deleted)
 
     def _query(self, question: Callable[[Index], _Answer]) -> _Answer:
         """The result of a query on the index.  An index in memory is updated from the directories
@@ -231,11 +231,11 @@ class Store:
 
     def removed(self, **equal: Any) -> list[RunSummary]:
         """Summaries, oldest first, of the runs that somebody deleted and whose fields equal those given."""
-        gone = removed_runs(self._folder)
-        present = dict(run_folders(self._runs)) if gone else {}
+        deleted = removed_runs(self._folder)
+        present = dict(run_folders(self._runs)) if deleted else {}
         return [
             summary
-            for summary in gone
+            for summary in deleted
             if summary.id not in present and all(getattr(summary, name) == value for name, value in equal.items())
         ]
 

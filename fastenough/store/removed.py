@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs that were stored once and whose folders are gone.
+"""Runs whose folders were deleted from the store.
 
-``removed.jsonl`` in the store has the summary of each, so that a verdict can name a run that somebody deleted.  It is
+``removed.jsonl`` in the store has the summary of each, so that a verdict can name a deleted run.  It is
 part of the store, not of the index: a rebuild does not change it.
 """
 
@@ -20,7 +20,7 @@ _FILE = "removed.jsonl"
 
 
 def note_removed(store: Folder, summaries: Iterable[RunSummary]) -> None:
-    """Append the summaries of runs that are gone; raises OSError or Untrusted if the store cannot be written."""
+    """Append the summaries of deleted runs; raises OSError or Untrusted if the store cannot be written."""
     lines = b"".join(json.dumps(summary_entry(summary)).encode() + b"\n" for summary in summaries)
     if not lines:
         return
@@ -36,7 +36,7 @@ def note_removed(store: Folder, summaries: Iterable[RunSummary]) -> None:
 
 
 def removed_runs(store: Folder) -> list[RunSummary]:
-    """The summaries of runs that are gone, each once, oldest first; invalid lines are skipped."""
+    """The summaries of deleted runs, each once, oldest first; invalid lines are skipped."""
     return sorted({summary.id: summary for summary in _read(store)}.values(), key=lambda summary: summary.id)
 
 

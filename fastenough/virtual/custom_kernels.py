@@ -28,7 +28,7 @@ _RESERVED = "as-booted"
 _BUILT_RELEASE = re.compile(r'UTS_RELEASE "([^"]+)"')
 _RELEASE = re.compile(rb"[!-~]+")
 _REPLACED_S = 86_400.0
-"""How long a replaced tree is kept: guests may still use it."""
+"""Time after which a replaced tree is deleted: guests may still use it."""
 _VERSION_BANNER = re.compile(rb"Linux version ([!-~]+) ")
 
 

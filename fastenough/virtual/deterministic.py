@@ -78,8 +78,8 @@ class Background:
 
 @dataclass(frozen=True)
 class Beginning:
-    """What a guest does before its commands: it writes ``settings``, the content of files of its kernel by path, and
-    waits for ``phase_ns`` of its time."""
+    """Preparation of a guest before its commands: it writes ``settings`` (content of kernel files by path), and waits
+    for ``phase_ns`` of its time."""
 
     settings: Mapping[str, bytes] = field(default_factory=dict)
     phase_ns: int = 0
@@ -98,9 +98,9 @@ class Watcher:
 
 @dataclass(frozen=True)
 class Results:
-    """What a guest did: the commands in their order; of its background the process ids, what each wrote to standard
-    error, and samples of /proc (output of ``head``), from the begin of the first command to the end of the last.
-    ``watcher``: None without one."""
+    """Results of a guest: its commands in order; process ids of its background, their standard error, and samples of
+    /proc (output of ``head``) from the begin of the first command to the end of the last.  ``watcher``: None without
+    one."""
 
     commands: tuple[Completed, ...]
     background: tuple[int, ...]

@@ -87,9 +87,9 @@ def build_agent(arch: str) -> bytes:
 
 
 def base_archive(kernel: Kernel) -> Archive:
-    """What every guest has: the user's files for it, its folders, the console, busybox and the user root.
+    """The content of every guest: the user's files for it, its folders, the console, busybox and the user root.
 
-    What is added later overrides files of the user with the same names.
+    Files that are added later override those of the user with the same names.
     """
     archive = Archive()
     archive.tree(kernel.root)

@@ -140,7 +140,7 @@ class Qemu:
         return FastenoughError(f"{failure}; last output: {' | '.join(panic[-1:] or lines[-_TAIL_LINES:]) or 'nothing'}")
 
     def last_words(self) -> list[str]:
-        """How QEMU ended, if it has, and the last kernel messages, from the first error on."""
+        """Exit status of QEMU, if it has ended, and the last kernel messages, from the first error on."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._popen.wait(_END_S)
         log_lines = _log_lines(self._console_log)

@@ -35,7 +35,7 @@ def is_served_as(header: str, names: Collection[str]) -> bool:
 
 
 MOST_LETTERS = 200
-"""Of a part that can be the name of a folder."""
+"""Maximum length of a part that can be the name of a folder."""
 _OTHERS = re.compile(r"^[.-]|[^A-Za-z0-9._-]")
 _WRITTEN = re.compile(r"(?:~[0-9A-F]{2})+")
 

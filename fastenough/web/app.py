@@ -125,7 +125,7 @@ def _status_of(error: Exception) -> int:
     return 403 if isinstance(error, AccessDenied) else 400
 
 
-def _route(whole_site: Site, shelf: PageCache, page: Page, patience_s: float) -> Route:
+def _route(whole_site: Site, cache: PageCache, page: Page, patience_s: float) -> Route:
     async def answer(request: Request) -> Response:
         is_api = page.pattern.startswith("/api/")
         problem = _api_problem if is_api else _problem
@@ -140,7 +140,7 @@ def _route(whole_site: Site, shelf: PageCache, page: Page, patience_s: float) ->
         try:
             site = _site_for(request, whole_site, page.role)
             address = site.viewer, request.scope["path"], query
-            cached = await _within(patience_s, shelf.get(address, lambda: page.make(site, **named)))
+            cached = await _within(patience_s, cache.get(address, lambda: page.make(site, **named)))
         except (NotFound, UnknownBoard):
             return problem(404, "")
         except Unavailable as error:
@@ -271,9 +271,9 @@ def make_app(
     host names in lower case, besides addresses and localhost.  ``rules``: what each user may see; without them, all
     see what the viewer of ``site`` sees.  ``patience_s``: time limit of a page.
     """
-    streams, shelf = LiveStreams(), PageCache()
+    streams, cache = LiveStreams(), PageCache()
     prepared = site if rules is None else replace(site, viewer=OWNER)
-    shown = site if rules is None else replace(site, viewer=NOBODY)
+    base_site = site if rules is None else replace(site, viewer=NOBODY)
 
     @contextlib.asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
@@ -289,10 +289,10 @@ def make_app(
             await streams.end()
 
     routes = [
-        _events_route(shown, streams, None if rules is None else _LISTENS_S),
+        _events_route(base_site, streams, None if rules is None else _LISTENS_S),
         *more,
         *(_asset_route(name, kind, CachedPage.of(content)) for name, (kind, content) in assets().items()),
-        *(_route(shown, shelf, page, patience_s) for page in pages),
+        *(_route(base_site, cache, page, patience_s) for page in pages),
     ]
     checks = [Middleware(_HostCheck, names=names)]
     if rules is not None:

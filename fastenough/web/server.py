@@ -23,12 +23,12 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEADER_S = 10.0
-"""How long a connection may wait for the head of a request, from its begin or from the end of the answer before."""
+"""Maximum time until the head of a request, from the begin of the connection or the end of the previous answer."""
 STALLED_S = 60.0
 """Maximum time without progress in sending an answer."""
 MOST_CONNECTIONS = 4096
 MOST_UNREAD_BYTES = 256 << 20
-"""How much of the answers may wait in memory for clients to read it, of all connections together."""
+"""Maximum size of unread answers in memory, of all connections together."""
 END_S = 1.5
 """Time to end after SIGTERM or Ctrl-C; threads may wait for a database that hangs."""
 _ACCEPTED_AT_ONCE = 16
@@ -68,7 +68,7 @@ class Connection(H11Protocol):
 
     @property
     def unread_bytes(self) -> int:
-        """How much of an answer waits in memory; a little that will fit the socket soon is not counted."""
+        """Size of the unread answer in memory; the last part, which will soon fit the socket, is not counted."""
         stalled = self._stalled is not None and not self.transport.is_closing()
         return self.transport.get_write_buffer_size() if stalled else 0
 

@@ -32,11 +32,11 @@ from fastenough.store import Store
 from fastenough.store.spool import BoundElsewhere
 
 MOST_BYTES = 64 << 20
-"""Of a request's body."""
+"""Maximum size of a request's body."""
 MOST_CONTENT_BYTES = 512 << 20
-"""Of a recording without its compression."""
+"""Maximum size of an uncompressed recording."""
 MOST_S = 600.0
-"""From a request's first byte to its last."""
+"""Maximum time from a request's first byte to its last."""
 _HOUR_S = 3600.0
 _CHECKED_AT_ONCE = 4
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,127}", re.ASCII)
@@ -69,7 +69,7 @@ class UploadError(Exception):
 
 @dataclass
 class UploadRate:
-    """How often each permit was used within the last hour; forgotten when the server ends."""
+    """Uses of each permit within the last hour; lost when the server ends."""
 
     clock: Callable[[], float] = time.monotonic
     _used_s: defaultdict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))
@@ -90,7 +90,7 @@ class UploadRate:
 
 
 def _content_sha256(part: BinaryIO, run: str) -> str:
-    """Of a recording's content, which is unpacked no further than any recording goes; raises BadInput."""
+    """SHA-256 of the uncompressed recording; raises BadInput for one that is too large."""
     part.seek(0)
     lines, taken = Lines(part, run), 0
     for chunk in lines.chunks():

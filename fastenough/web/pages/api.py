@@ -174,7 +174,7 @@ def _limit(values: Values) -> int:
 
 
 def _passed(values: Values) -> int:
-    """How many are on the pages before."""
+    """Number of entries on the previous pages."""
     return integer(values, "cursor", 1, _MOST_PASSED) if "cursor" in values else 0
 
 
@@ -271,7 +271,7 @@ OPERATIONS = (
     Operation("/boards", "Boards, by name.", Boards, _boards, (*_FILTERS, _LIMIT, _CURSOR)),
     Operation("/groups", "Groups with the distribution over their boards.", Groups, _groups, (_BY, _LIMIT, _CURSOR)),
     Operation("/board/{name}", "One board.", Board, _one_board, (), _visible),
-    _of_board("events", "Latencies that stand out.", Events, _events),
+    _of_board("events", "Notable latencies.", Events, _events),
     _of_board("changes", "Changes of configuration and tail.", Changes, _changes),
     _of_board("runs", "Runs.", Runs, _runs),
 )

@@ -193,7 +193,7 @@ def _distribution_rows(site: Site, name: str, span: str) -> Rows:
 
 
 def _sparse(rows: Any) -> list[list[int]]:
-    """Of each row, [place, count, place, count, …] of its values that are not zero."""
+    """Each row as [place, count, place, count, …] of its non-zero values."""
     return [[number for place in row.nonzero()[0].tolist() for number in (place, int(row[place]))] for row in rows]
 
 

@@ -15,7 +15,7 @@ from fastenough.web.site import Site
 
 MOST_ON_PAGE = 50
 WIDTH = 200
-"""Of a figure, in its own units."""
+"""Width of a figure, in its own units."""
 _MOST_PAGE = 10**6
 
 

@@ -90,7 +90,7 @@ _GROUP_BOARDS, _GROUP_MAXIMUM = "fastenough_group_boards", "fastenough_group_max
 _MOST_BOARDS = 500
 """Maximum number of boards with metrics of their own: 1 MB."""
 _MOST_GROUPS = 100
-"""Of each kind, the largest."""
+"""Maximum number of groups of each kind with metrics; the largest ones."""
 FAMILIES = (_INFO, _STATE, _TAIL, _NOTED, _REFUSED, _GROUP_BOARDS, _GROUP_MAXIMUM, *(gauge.name for gauge in _GAUGES))
 """The names of all samples."""
 
