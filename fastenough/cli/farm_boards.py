@@ -123,7 +123,7 @@ def farm_status_command(file: Path, as_json: bool) -> None:
     rows = [
         [
             name,
-            state.label,
+            state.activity,
             _age_text(state.since_s, now_s),
             _age_text(state.fresh_s, now_s) if state.fresh_s else "never",
             "; ".join(filter(None, (state.reason, state.refused))),
@@ -226,7 +226,7 @@ def farm_rebuild_command(file: Path, as_json: bool) -> ExitStatus:
         _declare(history, farm, known)
         for board in farm.boards:
             required = None if board.requirement is None else asdict(board.requirement)
-            declare(history, board.name, **verdicts_on(store, board.name, required, formerly=board.formerly))
+            declare(history, board.name, **verdicts_on(store, board.name, required, former_names=board.former_names))
         TailWatch([board.name for board in farm.boards], farm.false_changes).look(history)
     count = len(store.runs(brief=True))
     if as_json:

@@ -75,7 +75,7 @@ class BoardOrder(FarmOrder, total=False):
     """
 
     board: str
-    formerly: Sequence[str]
+    former_names: Sequence[str]
     place: str
     ring: str
     simulated: bool
@@ -256,7 +256,7 @@ def _newest(booted: Booted, order: BoardOrder) -> str:
 def pull_ring(order: BoardOrder) -> ActAnswer:
     """Copy what the board's service has recorded since the last pull into the store."""
     with open_board(order["link"]).boot(AS_BOOTED) as booted:
-        names = BoardNames(order["board"], _annotations(order, booted).added, tuple(order.get("formerly", ())))
+        names = BoardNames(order["board"], _annotations(order, booted).added, tuple(order.get("former_names", ())))
         pulled = pull(booted.link.raised, order["ring"], opened_store(order["store"]), names, lambda: None)
     newest = pulled.newest or str(order.get("newest", ""))
     return {"grown": pulled.bytes > 0, "newest": newest, "bytes": pulled.bytes, **_pull_result(pulled)}

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from fastenough.farm.config import BoardEntry, Farm, read_farm
+from fastenough.farm.config import FORMER_KEYS, BoardEntry, Farm, read_farm
 from fastenough.farm.history_update import declaration_of
 from fastenough.farm.state_file import FarmState
 from fastenough.farm.state_machine import BoardState
@@ -37,13 +37,13 @@ def withdraw_board(file: Path, name: str) -> None:
 
 def rename_board(file: Path, name: str, new: str) -> None:
     """Rename a board together with its recordings.  Raises BadInput."""
-    formerly = (*_board(read_farm(file), name).formerly, name)
-    names = ", ".join(f'"{name}"' for name in formerly)
+    former_names = (*_board(read_farm(file), name).former_names, name)
+    names = ", ".join(f'"{name}"' for name in former_names)
     _change(
         file,
         name,
-        {"name": f'"{new}"', "formerly": f"[{names}]"},
-        lambda farm, board: replace(board, name=new, formerly=formerly),
+        {"name": f'"{new}"', "former-names": f"[{names}]"},
+        lambda farm, board: replace(board, name=new, former_names=former_names),
     )
 
 
@@ -75,7 +75,7 @@ def _change(
                 )
             with closing(Store(farm.store)) as store, closing(History.of(store, farm.database)) as history:
                 if expected.name != name:
-                    rename_in_history(history, name, expected.name, expected.formerly)
+                    rename_in_history(history, name, expected.name, expected.former_names)
                     farm_state.rename(name, expected.name)
                 state = farm_state.boards().get(expected.name, BoardState())
                 declare(history, **declaration_of(expected, state, farm.id))
@@ -92,7 +92,11 @@ def _with_values(text: str, name: str, values: Mapping[str, str]) -> str:
     begins = [number for number, line in enumerate(lines) if _BOARD.fullmatch(line.rstrip())]
     for begin in begins:
         end = next((number for number in range(begin + 1, len(lines)) if _TABLE.match(lines[number])), len(lines))
-        keys = {match["key"]: number for number in range(begin + 1, end) if (match := _KEY.match(lines[number]))}
+        keys = {
+            FORMER_KEYS.get(match["key"], match["key"]): number
+            for number in range(begin + 1, end)
+            if (match := _KEY.match(lines[number]))
+        }
         if "name" in keys and re.search(rf"""=\s*["']{re.escape(name)}["']\s*(#.*)?$""", lines[keys["name"]].rstrip()):
             for key, value in values.items():
                 lines[keys.get(key, begin)] = (

@@ -31,6 +31,8 @@ IDLE = 0.1
 FALSE_CHANGES = 1.0
 """Changes of the tail that all boards of a farm may have noted in a year by chance."""
 _KEYS = ("name", "coordinator", "store", "database", "state", "reconcile", "false-changes", "board")
+FORMER_KEYS = {"formerly": "former-names"}
+"""Former keys of a board, which are still read, with their present names."""
 _BOARD_KEYS = (
     "name",
     "place",
@@ -50,7 +52,8 @@ _BOARD_KEYS = (
     "plan",
     "simulated",
     "retired",
-    "formerly",
+    "former-names",
+    *FORMER_KEYS,
 )
 _PLAN_KEYS = ("file", "every", "days", "at")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
@@ -81,7 +84,7 @@ class BoardEntry:
     ``--board``; empty: the network service of its place.  ``ring``: directory of its recordings on the board; empty:
     none.  ``load``: its load while its service records, which is verified; None: not stated.  ``requirement``: applies
     to cycles whose plan has none.  ``simulated``: its recordings are marked as emulated.  ``retired``: it is no longer
-    measured, and its pages stay.  ``formerly``: former names in the store, the first one first.
+    measured, and its pages stay.  ``former_names``: former names in the store, the first one first.
     """
 
     name: str
@@ -96,14 +99,14 @@ class BoardEntry:
     plans: tuple[ScheduledPlan, ...] = ()
     simulated: bool = False
     retired: bool = False
-    formerly: tuple[str, ...] = ()
+    former_names: tuple[str, ...] = ()
     type: str = ""
     site: str = ""
 
     @property
     def first_name(self) -> str:
-        """Under which its recordings are on their way into the store."""
-        return (*self.formerly, self.name)[0]
+        """The name under which its partial recordings are stored."""
+        return (*self.former_names, self.name)[0]
 
 
 @dataclass(frozen=True)
@@ -254,7 +257,7 @@ def _board(table: Table, base: Path) -> BoardEntry:
         tuple(_scheduled_plan(entry, base) for entry in table.tables("plan", [])),
         table.take("simulated", bool, "true", False),
         table.take("retired", bool, "true", False),
-        table.texts("formerly", ()),
+        (*table.texts("formerly", ()), *table.texts("former-names", ())),
         _name(table, "type", '"gateway-2"', ""),
         _name(table, "site", '"vienna"', ""),
     )
@@ -282,13 +285,14 @@ def _require_distinct(table: Table, boards: tuple[BoardEntry, ...]) -> None:
 def _require_new_names(table: Table, boards: tuple[BoardEntry, ...]) -> None:
     names = [board.name for board in boards]
     for number, board in enumerate(boards):
-        for name in board.formerly:
+        for name in board.former_names:
             if _NAME.fullmatch(name) is None or names.count(name):
                 raise table.fault(
-                    f"formerly: {name[:LINE_CHARS]!r} is invalid or already used; list former names of this board only",
+                    f"former-names: {name[:LINE_CHARS]!r} is invalid or already used; "
+                    "list former names of this board only",
                     "board",
                     number,
-                    "formerly",
+                    "former-names",
                 )
             names.append(name)
 

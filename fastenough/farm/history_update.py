@@ -35,7 +35,7 @@ from fastenough.history.tail import TailWatch
 from fastenough.model import BadInput
 from fastenough.store import Store
 
-_DECLARED_STATES = {BoardPhase.RESERVED: "lent", BoardPhase.DEAD: "dead"}
+_DECLARED_STATES = {BoardPhase.RESERVED: "reserved", BoardPhase.DEAD: "dead"}
 """The phases that pages show."""
 
 
@@ -53,7 +53,7 @@ def declaration_of(board: BoardEntry, state: BoardState, farm: str = "") -> Boar
         "requirement": "" if required is None else json.dumps(asdict(required)),
         "state": condition,
         "farm": farm,
-        "formerly": json.dumps(board.formerly) if board.formerly else "",
+        "former_names": json.dumps(board.former_names) if board.former_names else "",
         "reason": state.reason if condition != "ok" else "",
         "due_s": round(due_s(board)),
     }
@@ -70,10 +70,11 @@ class GrowingRecording(TypedDict):
 
 
 class JudgedBoard(TypedDict):
-    """``required``: the fields of a `Requirement`, None if the farm requires nothing; ``formerly``: earlier names."""
+    """``required``: the fields of a `Requirement`, None if the farm requires nothing; ``former_names``: names under
+    which the board recorded before."""
 
     required: Mapping[str, Any] | None
-    formerly: Sequence[str]
+    former_names: Sequence[str]
 
 
 class HistoryOrder(FarmOrder):
@@ -117,7 +118,9 @@ def update_history(order: HistoryOrder) -> dict[str, list[str]]:
         for board, refused in order["refused"].items():
             note_refused(history, board, [(name, "refused", why) for name, why in refused])
         for board, question in order["judge"].items():
-            declare(history, board, **verdicts_on(store, board, question["required"], formerly=question["formerly"]))
+            declare(
+                history, board, **verdicts_on(store, board, question["required"], former_names=question["former_names"])
+            )
         if order["close"]:
             close_months(history, int(time.time()), order["close"])
         refresh_summaries(history, int(time.time()))

@@ -27,9 +27,9 @@ from fastenough.store import RunSummary, Store
 from fastenough.store.campaign import StoredCampaign, stored_campaign
 
 _MOST_CHARS = 1000
-"""Of a reason."""
+"""Maximum length of a reason."""
 _MOST_RUNS = 4000
-"""Of a board that are considered: in a window of 30 days, one each ten minutes."""
+"""Maximum number of runs of a board that are read: one each ten minutes for 30 days."""
 
 
 def verdicts_on(
@@ -37,17 +37,17 @@ def verdicts_on(
     board: str,
     required: Mapping[str, Any] | None,
     now_s: float | None = None,
-    formerly: Sequence[str] = (),
+    former_names: Sequence[str] = (),
 ) -> BoardColumns:
     """The verdicts on a board, as columns of the history.
 
     ``verdict`` and ``verdict_reason`` cover the evaluation window, from ``judged_from_s`` on; ``cycle_verdict`` and
     ``cycle_reason`` the newest cycle that has ended.  All are empty where nothing was measured or nothing is required.
-    ``formerly``: names under which the board recorded before.
+    ``former_names``: names under which the board recorded before.
     """
     now_s = time.time() if now_s is None else now_s
     runs = [
-        run for name in (*formerly, board) for run in store.runs(board=name, last=_MOST_RUNS) if _counts(run, now_s)
+        run for name in (*former_names, board) for run in store.runs(board=name, last=_MOST_RUNS) if _counts(run, now_s)
     ]
     runs.sort(key=lambda run: (run.begin_wall_ns or 0, run.id))
     cycle = _cycle_of(store, runs)

@@ -64,7 +64,7 @@ _PULLED_S = 3600.0
 _JUDGED = 10
 """Maximum number of boards judged per update; each is judged by all recordings of a month."""
 _PULLS = 8
-"""Pulls that are under way at a time."""
+"""Maximum number of simultaneous pulls."""
 _PULLS_AGAIN = 4
 """Besides, of boards whose last pull failed: they may hang, and hold up no others."""
 
@@ -264,7 +264,7 @@ class FarmRun:
         return BoardOrder(
             **self._farm_order(),
             board=board.name,
-            formerly=board.formerly,
+            former_names=board.former_names,
             place=board.place,
             ring=board.ring,
             simulated=board.simulated,
@@ -338,7 +338,7 @@ class FarmRun:
         return {
             board.name: {
                 "required": None if board.requirement is None else asdict(board.requirement),
-                "formerly": board.formerly,
+                "former_names": board.former_names,
             }
             for board in chosen
         }
@@ -388,7 +388,7 @@ def _act_ended(act: BoardAct, answer: ActResult) -> ActEnded:
 
 
 def _refused_text(refused: Sequence[Sequence[str]]) -> str:
-    """How many recordings a pull refused, and the newest of them."""
+    """Text: number of recordings that a pull refused, and the newest of them; empty for none."""
     if not refused:
         return ""
     name, reason = refused[-1]
@@ -411,7 +411,7 @@ def _planned_s(plan: Path) -> float:
 
 def status_line(states: Mapping[str, BoardState], faults: Faults, pulled_bytes: int) -> str:
     """Number of boards by state, the most urgent first, and current faults."""
-    counts = Counter(state.label for state in states.values())
+    counts = Counter(state.activity for state in states.values())
     urgency = ("dead", "reserved", "off", "booting", "ready", "pulling", "measuring")
     summary = ", ".join(f"{counts[label]} {label}" for label in urgency if counts[label])
     parts = [f"{words.counted(len(states), 'board')}: {summary}", f"{pulled_bytes / 1e6:,.1f} MB pulled"]

@@ -25,12 +25,14 @@ _TABLES = """
 pragma journal_mode = wal;
 pragma synchronous = normal;
 create table if not exists board (name text primary key, state text not null);
-create table if not exists beat (one integer primary key check (one = 1), pid integer not null, at_s real not null,
-                                 said text not null);
+create table if not exists beat (id integer primary key check (id = 1), pid integer not null, at_s real not null,
+                                 status_line text not null);
 """
 _FIELDS = {field.name for field in fields(BoardState)}
 _FORMER_FIELDS = {"lent_created_s": "place_created_s", "lent_changed_s": "place_changed_s"}
 """Names of fields in files of older versions."""
+_FORMER_COLUMNS = {"one": "id", "said": "status_line"}
+"""Names of columns of ``beat`` in files of older versions."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,9 @@ class FarmState:
             raise BadInput(f"{state}: another farm uses this folder; stop it, or set another state folder") from None
         self._database = sqlite3.connect(self._path, timeout=10.0, isolation_level=None)
         self._database.executescript(_TABLES)
+        for column in self._database.execute("select name from pragma_table_info('beat')").fetchall():
+            if column[0] in _FORMER_COLUMNS:
+                self._database.execute(f"alter table beat rename column {column[0]} to {_FORMER_COLUMNS[column[0]]}")
 
     def put(self, name: str, state: BoardState) -> None:
         document = asdict(state) | {"busy": sorted(state.busy)}
@@ -113,7 +118,7 @@ def read_state(state: Path) -> tuple[Beat | None, dict[str, BoardState]]:
         raise BadInput(f"{state}: no farm has run here; start one with: fastenough farm run FILE")
     try:
         with closing(_reading(path)) as database:
-            row = database.execute("select pid, at_s, said from beat").fetchone()
-        return Beat(*row) if row else None, _boards(path)
+            row = database.execute("select * from beat").fetchone()  # files of older versions name columns differently
+        return Beat(*row[1:]) if row else None, _boards(path)
     except (sqlite3.Error, ValueError, TypeError) as error:
         raise BadInput(f"{path}: not a valid state file ({error}); start the farm to write it again") from error

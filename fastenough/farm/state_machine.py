@@ -27,8 +27,13 @@ class BoardPhase(StrEnum):
     BOOTING = "booting"
     READY = "ready"
     MEASURING = "measuring"
-    RESERVED = "lent"
+    RESERVED = "reserved"
     DEAD = "dead"
+
+    @classmethod
+    def _missing_(cls, value: object) -> BoardPhase | None:
+        """The phase of this former value, which state files of older versions contain."""
+        return cls.RESERVED if value == "lent" else None
 
 
 class BoardAct(StrEnum):
@@ -81,13 +86,8 @@ class BoardState:
 
     @property
     def activity(self) -> str:
-        """The phase, or ``pulling``: the word that ``farm status --json`` prints."""
+        """The phase, or ``pulling``."""
         return "pulling" if BoardAct.PULL in self.busy and self.phase in UP else str(self.phase)
-
-    @property
-    def label(self) -> str:
-        """The activity as tables and the status line show it."""
-        return "reserved" if self.phase is BoardPhase.RESERVED else self.activity
 
 
 @dataclass(frozen=True)

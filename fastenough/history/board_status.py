@@ -29,7 +29,7 @@ from fastenough.model import Requirement, Verdict
 
 DAYS_SHOWN = 30
 WINDOW_S = DAYS_SHOWN * DAY_S
-"""How far back recordings count for a board's verdict and maxima."""
+"""Age up to which recordings count for a board's verdict and maxima."""
 NOT_DUE = (BoardCondition.RESERVED, BoardCondition.DEAD, BoardCondition.RETIRED)
 """Conditions in which the farm states the reason for missing data."""
 _MOST_NAMED = 10_000
@@ -121,7 +121,7 @@ def _boards(connection: Connection, numbers: Select[tuple[int]]) -> list[_BoardR
 
 
 def statuses_of(connection: Connection, numbers: Select[tuple[int]], now_s: int) -> list[BoardStatus]:
-    """The status of each board whose number a question finds, in no particular order."""
+    """The status of each board that a query of numbers selects, in no particular order."""
     edges, refused = _Edges.of(connection, numbers, now_s), _refused(connection, numbers, now_s)
     return [
         _board_status(connection, known, _Recent.of(known.now, edges, now_s), refused.get(known.row["id"], []), now_s)
@@ -143,11 +143,11 @@ def _refused(connection: Connection, numbers: Select[tuple[int]], now_s: int) ->
 
 def _importance(row: RowMapping) -> tuple[bool, int, str]:
     place = _FIRST.index(row["name"]) if row["name"] in _FIRST else len(_FIRST)
-    return not row["judged"], place, row["name"]
+    return not row["for_verdict"], place, row["name"]
 
 
 def _board(row: RowMapping, nows: Sequence[RowMapping]) -> _BoardRows:
-    facts = json.loads(row["shown"])
+    facts = json.loads(row["display_facts"])
     series = sorted(nows, key=_importance)
     board = BoardInfo(
         name=row["name"],
@@ -161,7 +161,9 @@ def _board(row: RowMapping, nows: Sequence[RowMapping]) -> _BoardRows:
         configuration=row["configuration"],
         limit_ns=row["limit_ns"],
         facts=facts.get("facts", {}),
-        series=tuple(BoardSeries(now["name"], now["judged"], now["from_event"], now["to_event"]) for now in series),
+        series=tuple(
+            BoardSeries(now["name"], now["for_verdict"], now["from_event"], now["to_event"]) for now in series
+        ),
         main=series[0]["name"] if series else "",
         requirement=_requirement(row),
         type=row["type"],
@@ -184,7 +186,7 @@ def _board_status(
     verdict, why = _verdict(board, row, above_ns)
     refusal = _refusal(refused[0]) if refused else None
     after_s = _silent_after_s(row, now)
-    silence = _silence(now, after_s, refusal, now_s) if row["watched"] and row["state"] not in NOT_DUE else ""
+    silence = _silence(now, after_s, refusal, now_s) if row["is_declared"] and row["state"] not in NOT_DUE else ""
     status = BoardStatus(
         board,
         BoardCondition.OK,
@@ -263,14 +265,14 @@ def _split_hour(
 
 
 def _worst_of(data: bytes, first: int, last: int) -> int:
-    """Of the five minutes of an hour from the first to before the last."""
+    """Maximum of the five-minute rows ``first`` to ``last - 1`` of an hour."""
     return max(
         (value for maxima in HourMaxima.of(data).of_cpu.values() for value in maxima[first:last]), default=NOTHING
     )
 
 
 def _max_since(connection: Connection, now: RowMapping, since_s: int) -> int:
-    """Of a board's series, to five minutes."""
+    """Maximum of a board's series since an instant, exact to five minutes."""
     _, edge = _split_hour(connection, select(BOARD.c.id).where(BOARD.c.id == now["board"]), since_s)
     rest = connection.execute(
         select(func.max(HOUR.c.max_ns)).where(
@@ -329,7 +331,7 @@ def _above_limit_ns(connection: Connection, known: _BoardRows, recent: _Recent, 
         required is None
         or required.miss_rate
         or now is None
-        or not now["judged"]
+        or not now["for_verdict"]
         or (recent.month_ns <= required.limit_ns)
     ):
         return None

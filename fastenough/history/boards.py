@@ -19,18 +19,18 @@ from fastenough.recording import Head
 
 CONFIGURATION = "configuration"
 _MOST_CHANGES = 500
-"""Between two runs."""
+"""Maximum number of changes between two runs."""
 _MOST_REFUSED = 1000
-"""Of a board; the oldest are forgotten."""
+"""Maximum number of refused recordings of a board; the oldest are deleted."""
 _MOST_REASON = 500
-"""Characters."""
+"""Maximum length of a reason, in characters."""
 
 
 class BoardColumns(TypedDict, total=False):
     """The farm's declaration of a board.
 
-    ``requirement``: JSON, with the limit that is also in ``limit_ns``; empty for none.  ``state``: ok, lent (reserved
-    by a person), dead or retired, with ``reason``.  ``due_s``: longest time until new data.  ``formerly``: former
+    ``requirement``: JSON, with the limit that is also in ``limit_ns``; empty for none.  ``state``: ok, reserved
+    (by a person), dead or retired, with ``reason``.  ``due_s``: longest time until new data.  ``former_names``: former
     names, as a JSON list.  ``verdict`` covers the evaluation window, from ``judged_from_s`` on, ``cycle_verdict`` the
     newest cycle.
     """
@@ -45,7 +45,7 @@ class BoardColumns(TypedDict, total=False):
     reason: str
     due_s: int
     farm: str
-    formerly: str
+    former_names: str
     verdict: str
     verdict_reason: str
     cycle_verdict: str
@@ -72,7 +72,7 @@ def declare_boards(connection: Connection, columns: Mapping[int, BoardColumns]) 
     """Store changed declarations, by number of the board."""
     rows = connection.execute(select(BOARD).where(BOARD.c.id.in_(columns))).mappings().all()
     for row in rows:
-        declared: dict[str, Any] = {"watched": True, **columns[row["id"]]}
+        declared: dict[str, Any] = {"is_declared": True, **columns[row["id"]]}
         if any(row[name] != value for name, value in declared.items()):
             connection.execute(update(BOARD).where(BOARD.c.id == row["id"]).values(**declared))
             mark_outdated(connection, BOARD.c.id == row["id"])
@@ -96,21 +96,21 @@ def _board_number(connection: Connection, name: str) -> int:
 
 def _renamed(connection: Connection, name: str) -> int | None:
     """The number of the board that recorded under this name before, if any."""
-    rows = connection.execute(select(BOARD.c.id, BOARD.c.formerly).where(BOARD.c.formerly != ""))
-    return next((int(number) for number, formerly in rows if name in json.loads(formerly)), None)
+    rows = connection.execute(select(BOARD.c.id, BOARD.c.former_names).where(BOARD.c.former_names != ""))
+    return next((int(number) for number, former_names in rows if name in json.loads(former_names)), None)
 
 
-def rename(history: History, name: str, new: str, formerly: Iterable[str]) -> None:
+def rename(history: History, name: str, new: str, former_names: Iterable[str]) -> None:
     """Give a board another name, with all that it recorded under the former ones; raises BadInput for a name that
     another board has."""
     with history.writing() as connection:
         names = set(connection.scalars(select(BOARD.c.name).where(BOARD.c.name.in_((name, new)))))
         if names == {new} and _renamed(connection, name) is not None:
-            return  # as a change that was cut off has left it
+            return  # an interrupted change has already renamed it
         if new in names:
             raise BadInput(f"the history already has a board {new}; choose another name")
         connection.execute(
-            update(BOARD).where(BOARD.c.name == name).values(name=new, formerly=json.dumps(list(formerly)))
+            update(BOARD).where(BOARD.c.name == name).values(name=new, former_names=json.dumps(list(former_names)))
         )
         mark_outdated(connection, BOARD.c.name == new)
 
@@ -124,7 +124,7 @@ def disown(history: History, farm: str, names: Collection[str]) -> None:
             update(BOARD)
             .where(disowned)
             .values(
-                watched=False,
+                is_declared=False,
                 public=False,
                 state="ok",
                 reason="",
@@ -150,7 +150,7 @@ def lock_boards(connection: Connection, boards: Iterable[str]) -> None:
 
 
 def series_numbers(connection: Connection, sources: Iterable[HistorySeries]) -> dict[str, int]:
-    """By name; new ones are entered."""
+    """Numbers of series by name; new series are inserted."""
     series_of = {source.name: source.series for source in sources}
     known = _known(connection, series_of)
     missing = sorted(series_of.keys() - known.keys())
@@ -161,7 +161,7 @@ def series_numbers(connection: Connection, sources: Iterable[HistorySeries]) -> 
             [
                 {
                     "name": name,
-                    "judged": series_of[name].role is Role.VERDICT,
+                    "for_verdict": series_of[name].role is Role.VERDICT,
                     "from_event": series_of[name].from_event,
                     "to_event": series_of[name].to_event,
                 }
@@ -201,7 +201,7 @@ def board_name(head: Head) -> str:
 
 
 def _new_run(connection: Connection, when: tuple[int, int, int | None], run_id: str, head: Head) -> int:
-    """``when``: its board, and from when to when it lasted."""
+    """Insert a run; ``when``: its board, begin and end."""
     board, begin_s, end_s = when
     profile = None
     if head.profile:
@@ -295,7 +295,9 @@ def _note_newest(connection: Connection, board: int) -> None:
         .where(BOARD.c.id == board)
         .values(
             configuration=newest["configuration"],
-            shown=json.dumps(display_facts(_profile(connection, newest["profile"])) if newest["profile"] else {}),
+            display_facts=json.dumps(
+                display_facts(_profile(connection, newest["profile"])) if newest["profile"] else {}
+            ),
             changed_s=connection.execute(changed).scalar(),
         )
     )
@@ -343,4 +345,4 @@ def _enter_refused(connection: Connection, board: int, rows: Iterable[tuple[str,
 def is_declared(history: History) -> bool:
     """Whether any board was declared by a farm, so that the farm decides which boards are public."""
     with history.reading() as connection:
-        return connection.execute(select(BOARD.c.id).where(BOARD.c.watched).limit(1)).first() is not None
+        return connection.execute(select(BOARD.c.id).where(BOARD.c.is_declared).limit(1)).first() is not None

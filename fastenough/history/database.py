@@ -25,7 +25,7 @@ from fastenough.store import Store
 from fastenough.store.index import secrets_of, without_secrets
 
 _PATIENCE_MS = 30_000
-"""How long one process waits for another that writes into the same file."""
+"""Time for which a process waits for another one that writes into the same file."""
 _PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=NORMAL",
@@ -48,7 +48,7 @@ class History:
         self.engine = engine
         self.archive = archive
         self._temporary: TemporaryDirectory[str] | None = None
-        self._is_of_today = False
+        self._is_migrated = False
         self.wall_s = wall_s
 
     @classmethod
@@ -103,11 +103,11 @@ class History:
 
     def migrate(self) -> None:
         with self._usable(), self.engine.connect() as connection:
-            today = version_of(connection) == VERSION
-        if not today:
+            is_current = version_of(connection) == VERSION
+        if not is_current:
             with self._written() as connection:
                 migrate(connection)
-        self._is_of_today = True
+        self._is_migrated = True
 
     @contextmanager
     def _usable(self) -> Iterator[None]:
@@ -123,7 +123,7 @@ class History:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A view of one moment."""
-        if not self._is_of_today:
+        if not self._is_migrated:
             self.migrate()
         with self._usable(), self.engine.connect() as connection:
             yield connection
@@ -131,7 +131,7 @@ class History:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A write transaction.  Writers are serialised: none reads rows that another is about to change."""
-        if not self._is_of_today:
+        if not self._is_migrated:
             self.migrate()
         with self._written() as connection:
             yield connection
@@ -224,8 +224,8 @@ def _putting(
     return str(compiled), tuple(compiled.positiontup or ())
 
 
-VERSION = "6"
-"""Of the tables in `schema.py`; `migrations/versions/` holds every one up to it."""
+VERSION = "7"
+"""Version of the tables in `schema.py`; `migrations/versions/` has all versions."""
 
 
 def version_of(connection: Connection) -> str | None:

@@ -104,7 +104,7 @@ def ingest_run(history: History, store: Store, run_id: str) -> int:
 
 
 def ingest_noting_faults(history: History, store: Store, run: RunSummary) -> int:
-    """The same of a run of the store; a recording that is damaged or cut off is noted among its board's."""
+    """Ingest a run of the store; a damaged or incomplete recording is noted with its board, and the error is raised."""
     board = run.board or ""
     try:
         taken = ingest_run(history, store, run.id)
@@ -118,7 +118,7 @@ def ingest_noting_faults(history: History, store: Store, run: RunSummary) -> int
 
 
 def ingest_stream(history: History, run_id: str, stream: BinaryIO) -> int:
-    """The same out of an open recording, such as one that is on its way into the store under this name."""
+    """Ingest an open recording, such as one that is being transferred; returns the number of new intervals."""
     first, place = _begin(history, run_id, stream)
     if not first:
         return 0
@@ -130,7 +130,7 @@ def ingest_stream(history: History, run_id: str, stream: BinaryIO) -> int:
     except BadInput:
         if place.offset == len(first):
             raise
-        # it may have been written anew since, which moves all offsets; what is damaged is refused again
+        # the recording may have been rewritten, which moves all offsets; damaged lines are refused again
         after = _ingest_text(taking, replace(_begin(history, run_id, stream)[1], offset=len(first)), stream)
     return after.intervals - place.intervals
 
@@ -203,7 +203,7 @@ def catch_up(history: History, store: Store) -> IngestResult:
 
 
 def _sealed_sizes(history: History) -> dict[str, int]:
-    """How far each run was read."""
+    """The offset up to which each run was read, by run."""
     with history.reading() as connection:
         rows = connection.execute(select(RUN.c.name, CURSOR.c.offset).join(CURSOR, CURSOR.c.run == RUN.c.id))
         return {name: offset for name, offset in rows}
@@ -274,7 +274,7 @@ class _Batch:
 
 def _parsed(taking: _RunIngest, place: _Position, lines: list[bytes]) -> _Batch:
     """The data of some lines.  Intervals ahead of this machine's clock wait, unless the recording later returns to
-    earlier times: then the board's clock was set meanwhile, and they are skipped."""
+    earlier times: then the board's clock was set in between, and they are skipped."""
     now_s, batch, taken, size = taking.history.wall_s(), _Batch(), 0, 0
     for line in lines:
         part = part_of(line, taking.run_id, taking.head)
@@ -323,7 +323,7 @@ class _RunIngest:
         return True
 
     def _begin_s(self, intervals: list[Interval]) -> int:
-        """When the run began; by its first interval if the head is ahead of this machine's clock."""
+        """Begin of the run; that of its first interval if the head is ahead of this machine's clock."""
         if is_ahead(self.head.begin.wall_ns, self.history.wall_s()):
             return intervals[0].begin_wall_ns // 10**9 if intervals else 0
         return self.head.begin.wall_ns // 10**9
@@ -391,7 +391,7 @@ def put_ends(connection: Connection, ends_s: Mapping[int, int]) -> None:
 
 
 def stands_at(connection: Connection, run: int) -> int:
-    """How many intervals of a run the history has: the number of the next one."""
+    """Number of intervals of a run that the history has: the number of the next one."""
     return connection.execute(select(CURSOR.c.intervals).where(CURSOR.c.run == run)).scalar() or 0
 
 
@@ -456,7 +456,7 @@ def rebuild(history: History, store: Store, own: Collection[str] = (), farm: str
     mine = {*own, *(run.board for run in store.runs(brief=True))}
     with history.writing() as connection:
         shared = connection.dialect.name != "sqlite"
-        theirs = select(BOARD.c.id).where(BOARD.c.watched.is_(True), BOARD.c.name.not_in(mine))
+        theirs = select(BOARD.c.id).where(BOARD.c.is_declared.is_(True), BOARD.c.name.not_in(mine))
         if farm:
             theirs = theirs.where(BOARD.c.farm != farm) if shared else theirs.where(BOARD.c.farm.not_in(("", farm)))
         others = list(connection.scalars(theirs))
@@ -467,10 +467,10 @@ def rebuild(history: History, store: Store, own: Collection[str] = (), farm: str
         connection.execute(delete(RUN).where(RUN.c.board.not_in(others)))
         for table in () if others else _OF_ALL:
             connection.execute(delete(table))
-        connection.execute(delete(BOARD).where(BOARD.c.watched.is_(False)))
+        connection.execute(delete(BOARD).where(BOARD.c.is_declared.is_(False)))
         if farm:
             connection.execute(delete(BOARD).where(BOARD.c.id.not_in(others), BOARD.c.name.not_in(own)))
         connection.execute(
-            update(BOARD).where(BOARD.c.id.not_in(others)).values(configuration="", shown="{}", changed_s=None)
+            update(BOARD).where(BOARD.c.id.not_in(others)).values(configuration="", display_facts="{}", changed_s=None)
         )
     return catch_up(history, store)

@@ -47,7 +47,7 @@ class BoardCondition(StrEnum):
     SILENT = "silent"
     REFUSED = "refused"
     CHANGED = "changed"
-    RESERVED = "lent"
+    RESERVED = "reserved"
     NO_DATA = "no data"
     OK = "ok"
     RETIRED = "retired"
@@ -56,10 +56,10 @@ class BoardCondition(StrEnum):
     def shape(self) -> str:
         return _SHAPES[self]
 
-    @property
-    def label(self) -> str:
-        """The state as displayed; database, JSON and metrics store the value."""
-        return "reserved" if self is BoardCondition.RESERVED else self.value
+    @classmethod
+    def _missing_(cls, value: object) -> BoardCondition | None:
+        """The condition of this former value, which addresses of pages may still contain."""
+        return cls.RESERVED if value == "lent" else None
 
     @property
     def style(self) -> str:
@@ -193,7 +193,7 @@ class MaximaSeries:
 
     @property
     def worst_ns(self) -> Integers:
-        """Of all CPUs, (T,)."""
+        """Maxima over all CPUs, (T,)."""
         worst = np.full(self.times_s.size, NOTHING, dtype=np.int64)
         for values in self.values_ns.values():
             np.maximum(worst, values, out=worst)
@@ -202,7 +202,7 @@ class MaximaSeries:
 
 @dataclass(frozen=True)
 class Worst:
-    """All boards' maxima, step by step, of each the main series.  ``times_s`` (T,); ``values_ns`` by board (T,)."""
+    """Maxima of the main series of all boards over time.  ``times_s`` (T,); ``values_ns`` by board (T,)."""
 
     times_s: Integers
     values_ns: Mapping[str, Integers]

@@ -52,33 +52,35 @@ BOARD = Table(
     # declared by the farm: in no recording, and unchanged by a rebuild
     Column("rack", String(200), nullable=False, default=""),
     Column("public", Boolean, nullable=False, default=False),
-    Column("watched", Boolean, nullable=False, default=False),
+    Column("is_declared", Boolean, nullable=False, default=False),
     Column("limit_ns", BigInteger),
     Column("state", String(16), nullable=False, default="ok"),
     Column("reason", Text, nullable=False, default=""),
     Column("verdict", String(16), nullable=False, default=""),
     Column("verdict_reason", Text, nullable=False, default=""),
-    # what its newest run says of it
+    # from its newest run
     Column("configuration", String(200), nullable=False, default=""),
-    Column("shown", Text, nullable=False, default="{}"),
+    Column("display_facts", Text, nullable=False, default="{}"),
     Column("changed_s", BigInteger),
-    # and of what the farm says, with the limit
+    # declared by the farm
     Column("requirement", Text, nullable=False, server_default=""),
     Column("cycle_verdict", String(16), nullable=False, server_default=""),
     Column("cycle_reason", Text, nullable=False, server_default=""),
     Column("judged_from_s", BigInteger),
     Column("due_s", BigInteger, nullable=False, server_default="0"),
     Column("farm", String(300), nullable=False, server_default=""),
-    Column("formerly", Text, nullable=False, server_default=""),
+    Column("former_names", Text, nullable=False, server_default=""),
     Column("type", String(200), nullable=False, server_default=""),
     Column("site", String(200), nullable=False, server_default=""),
 )
-"""``shown``: JSON of what is told of it, from its profile; ``requirement``: JSON of a `Requirement`, if any.
+"""``is_declared``: whether a farm declared it.  ``state``: ok, reserved, dead or retired, as that farm declared it.
+``display_facts``: JSON of the facts of its profile that pages show.  ``requirement``: JSON of a `Requirement`, empty if
+there is none.
 
 ``verdict`` is that of all recordings since ``judged_from_s``, ``cycle_verdict`` that of the newest cycle alone.
-``due_s``: how long may pass, as its farm is set up, until new data of it come; 0 where no farm says so.  ``farm``:
-which one declared it; ``formerly``: JSON list of names under which it recorded before, if any.  ``type`` and ``site``
-group boards, as ``rack`` does.
+``due_s``: longest time until new data, 0 if no farm declared it.  ``farm``: ID of the farm that declared it, or empty.
+``former_names``: JSON list of the names under which it recorded before, or empty.  ``type``, ``site`` and ``rack``
+group boards.
 """
 
 SERIES = Table(
@@ -86,7 +88,7 @@ SERIES = Table(
     METADATA,
     Column("id", Integer, primary_key=True),
     Column("name", String(200), nullable=False, unique=True),
-    Column("judged", Boolean, nullable=False),
+    Column("for_verdict", Boolean, nullable=False),
     Column("from_event", Text, nullable=False),
     Column("to_event", Text, nullable=False),
 )
@@ -201,12 +203,12 @@ SUMMARY = Table(
     Column("max_30d_ns", BigInteger),
     Column("kernel", String(200), nullable=False),
     Column("verdict", String(16), nullable=False),
-    Column("words", Text, nullable=False),
+    Column("search_text", Text, nullable=False),
 )
 """Columns for search, order and groups of boards, computed at ``at_s``; 0: outdated (`summaries.py`).
 
-``rank``: of its condition; ``silent_from_s``: when it becomes silent without new data; ``words``: the searched text, in
-lower case.
+``rank``: of its condition; ``silent_from_s``: when it becomes silent without new data; ``search_text``: in lower
+case.
 """
 
 REFUSED = Table(
@@ -228,7 +230,8 @@ CURSOR = Table(
     _number("offset"),
     _number("intervals"),
 )
-"""How far a recording was read, moved in the transaction that writes its rows.  ``head``: SHA-256 of its first line."""
+"""Position up to which a recording was read, updated in the transaction that writes its rows.  ``head``: SHA-256 of its
+first line."""
 
 EVENT = Table(
     "event",
@@ -244,7 +247,7 @@ EVENT = Table(
     Column("culprit", Text, nullable=False),
     Index("ix_event_board_at", "board", "at_s"),
 )
-"""Of each five minutes the greatest of its kind: a run begins with hundreds of new maxima."""
+"""The greatest event of each kind in five minutes: a run begins with hundreds of new maxima."""
 
 CHANGE = Table(
     "change",

@@ -205,13 +205,13 @@ def _row(number: int, status: BoardStatus, now_s: int) -> dict[str, Any]:
         "max_30d_ns": status.max_30d_ns,
         "kernel": board.kernel[:_MOST_WORD],
         "verdict": status.verdict,
-        "words": " ".join((*texts, board.preemption, board.configuration)).lower(),
+        "search_text": " ".join((*texts, board.preemption, board.configuration)).lower(),
     }
 
 
 def _rank(now_s: int) -> ColumnElement[int]:
     """Rank of the condition of a board, which can become silent without any new data."""
-    due = and_(BOARD.c.watched, BOARD.c.state.not_in([str(state) for state in NOT_DUE]))
+    due = and_(BOARD.c.is_declared, BOARD.c.state.not_in([str(state) for state in NOT_DUE]))
     turned = and_(due, SUMMARY.c.rank > _SILENT, SUMMARY.c.silent_from_s < now_s)
     return case((turned, _SILENT), else_=func.coalesce(SUMMARY.c.rank, BoardCondition.NO_DATA.rank))
 
@@ -222,7 +222,7 @@ def _chosen(question: _Rows, viewer: Viewer, board_filter: BoardFilter, now_s: i
     if board_filter.name:
         rows = rows.where(BOARD.c.name == board_filter.name)
     if board_filter.text:
-        rows = rows.where(SUMMARY.c.words.contains(board_filter.text.lower(), autoescape=True))
+        rows = rows.where(SUMMARY.c.search_text.contains(board_filter.text.lower(), autoescape=True))
     if board_filter.group is not None:
         kind, name = board_filter.group
         rows = rows.where(_GROUPS[kind] == name)

@@ -38,12 +38,12 @@ _SAME_NS = 1_000_000_000
 class BoardNames:
     """Names of a board in the store, and the metadata that the bench adds to new recordings.
 
-    ``formerly``: earlier names of the board; partial recordings are filed under the first one.
+    ``former_names``: earlier names of the board; partial recordings are filed under the first one.
     """
 
     board: str
     added: Callable[[Head], HeadAdditions]
-    formerly: tuple[str, ...] = ()
+    former_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class _Pull:
     def _is_stored(self, file: RingFile) -> bool:
         """Whether the store has the recording; raises BoundElsewhere if its id is that of a run of another board."""
         known = self._store.runs(id=file.run_id, brief=True)
-        if known and known[0].board not in (self._names.board, *self._names.formerly):
+        if known and known[0].board not in (self._names.board, *self._names.former_names):
             raise BoundElsewhere(f"{file.name}: the store has a run of this name from {known[0].board}")
         return bool(known)
 
@@ -341,7 +341,7 @@ def pull(link: Link, ring: str, store: Store, names: BoardNames, waiting: Callab
     ``waiting`` is called where another pull of this ring is at work, which this one then waits for.  Raises BadInput
     where there is no ring, FastenoughError where the board cannot be reached; what has come stays, for the next pull.
     """
-    with store.spool((*names.formerly, names.board)[0], ring, waiting) as spool:
+    with store.spool((*names.former_names, names.board)[0], ring, waiting) as spool:
         return _Pull(Ring(link, ring), spool, store, names).all()
 
 

@@ -24,14 +24,13 @@ HEART_S = 15.0
 MOST_STREAMS = 32
 """Maximum number of selections with listeners at a time."""
 _BACKLOG = 30
-"""A listener that is so many events behind is disconnected; a browser reconnects and reads everything again."""
+"""A listener that is this many events behind is disconnected; a browser reconnects and reads everything again."""
 
 
 class Row(TypedDict):
     """The fields of a board that listeners get when they change."""
 
     state: BoardCondition
-    label: str
     style: str
     shape: str
     seen_s: int | None
@@ -45,7 +44,6 @@ def row_of(status: BoardStatus) -> Row:
     """The fields of a board, without the reason, which changes with time."""
     return {
         "state": status.state,
-        "label": status.state.label,
         "style": status.state.style,
         "shape": status.state.shape,
         "seen_s": status.seen_s,
@@ -149,7 +147,7 @@ class LiveStreams:
 
     @property
     def listeners(self) -> int:
-        """Of all streams."""
+        """Number of listeners of all streams."""
         return sum(live.listeners for live, _ in self._streams.values())
 
     def stream(self, site: Site, selection: Selection) -> Live | None:

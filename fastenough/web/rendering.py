@@ -15,7 +15,7 @@ import jinja2
 from markupsafe import Markup
 
 from fastenough import __version__, words
-from fastenough.history import BoardCondition, is_declared
+from fastenough.history import is_declared
 from fastenough.recording.lines import printable
 from fastenough.report.document import Section, stored_form
 from fastenough.report.formats import data_link, unbroken, with_units
@@ -43,7 +43,7 @@ def instant(at_s: int | None) -> str:
 
 
 def since(seconds: float) -> str:
-    """How long ago, in one unit."""
+    """Age in one unit."""
     for unit, size_s in (("days", 2 * 86400), ("h", 2 * 3600), ("min", 60)):
         if seconds >= size_s:
             return f"{int(seconds / {'days': 86400, 'h': 3600, 'min': 60}[unit])} {unit} ago"
@@ -80,7 +80,6 @@ def _environment() -> jinja2.Environment:
         "duration": words.duration,
         "counted": words.counted,
         "part": path_part,
-        "state_label": lambda value: BoardCondition(value).label,
         "unbroken": unbroken,
         "with_units": with_units,
     }
@@ -151,11 +150,11 @@ def page_with_json(
         view = ask(site, **named)
         return render(site, template, root, view, view.newest_s, beside=beside.rpartition("/")[2])
 
-    def told(site: Site, **named: Any) -> bytes:
+    def document(site: Site, **named: Any) -> bytes:
         return as_json(ask(site, **named))
 
     beside = f"{pattern}index.json" if pattern.endswith("/") else f"{pattern}.json"
-    return [Page(pattern, HTML, html, asks, published, menu), Page(beside, JSON, facts or told, asks, published)]
+    return [Page(pattern, HTML, html, asks, published, menu), Page(beside, JSON, facts or document, asks, published)]
 
 
 @dataclass(frozen=True)

@@ -86,9 +86,10 @@ def _group(text: str) -> tuple[GroupKind, str] | None:
 
 
 def _state(text: str) -> BoardCondition | None:
-    if text and text not in list(BoardCondition):
-        raise BadInput(f"state={text[:40]} is no state; use one of {', '.join(BoardCondition)}")
-    return BoardCondition(text) if text else None
+    try:
+        return BoardCondition(text) if text else None
+    except ValueError:
+        raise BadInput(f"state={text[:40]} is no state; use one of {', '.join(BoardCondition)}") from None
 
 
 def _verdict(text: str) -> str:

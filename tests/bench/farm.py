@@ -24,7 +24,7 @@ from tests.support.processes import eventually
 from tests.support.rings import follows, recordings
 
 BOARDS = tuple(f"board-{number:02}" for number in range(1, 21))
-DEAD, HANGS, SWITCH, LENT, WELL = *BOARDS[:4], BOARDS[4:]
+DEAD, HANGS, SWITCH, RESERVED, WELL = *BOARDS[:4], BOARDS[4:]
 CYCLE_S, CYCLES = 43.2, 2
 TIMES = {"pull": "15s", "boot": "30s", "patience": "30s", "retry": "5s"}
 _RECONVERGED_S = 120.0
@@ -89,7 +89,7 @@ def _held(field: Field) -> None:
         holders = field.holders()
         ours = sum("fastenough" in holders[name] for name in WELL)
         print(f"  {ours} of {len(WELL)} held; answered in {time.monotonic() - asked_s:.0f} s", flush=True)
-        return ours == len(WELL) and "fastenough" not in holders[LENT]
+        return ours == len(WELL) and "fastenough" not in holders[RESERVED]
 
     assert eventually(held, _RECONVERGED_S), (field.states(), (field.folder / "farm.log").read_text()[-3000:])
 
@@ -106,12 +106,12 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="fastenough-bench-farm-"))
     try:
         with _field(folder) as field:
-            field.client("somebody", "-p", LENT, "acquire")
+            field.client("somebody", "-p", RESERVED, "acquire")
             _timed(
                 "19 boards booted and measuring",
                 lambda: (field.start(), field.become("measuring", DEAD, HANGS, SWITCH, *WELL))[0],
             )
-            before = {name: field.switched(name) for name in (*WELL, LENT)}
+            before = {name: field.switched(name) for name in (*WELL, RESERVED)}
             _fall_ill(field)
             time.sleep(CYCLE_S * CYCLES)
             for seconds in (12, 60):
@@ -122,7 +122,7 @@ def main() -> int:
             _timed("farm killed in mid-boot; all measure after", lambda: _kill_in_mid_boot(field))
             switched = {name: field.switched(name) for name in before}
             assert switched == before, f"a board that was well was switched: {before}, then {switched}"
-            assert before[LENT] == 0
+            assert before[RESERVED] == 0
             cycles = {name: _whole(field, name) for name in WELL}
             assert min(cycles.values()) >= CYCLES
             print(

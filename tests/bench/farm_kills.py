@@ -31,7 +31,7 @@ from tests.support.processes import ended, eventually
 from tests.support.rings import follows, recordings
 
 POINTS = 50
-OWN, LENT = ("one", "two", "three"), "lent"
+OWN, RESERVED = ("one", "two", "three"), "reserved"
 _PACE = SimulatedTimes(report_s=0.25, cycle_s=5.0, boot_s=0.5)
 _TIMES = {"pull": "1s", "boot": "20s", "patience": "600s", "retry": "2s"}
 _LONGEST_S = 4.0
@@ -93,18 +93,18 @@ def _nothing_lost(field: Field, database: str) -> Totals:
 def killed(folder: Path, database: str, points: int, seed: int) -> Totals:
     """Kill and start again so often; then it must come to itself.  Values by board and CPU."""
     chance = random.Random(seed)
-    field = Field(folder, (*OWN, LENT), _PACE, _TIMES, database=database)
+    field = Field(folder, (*OWN, RESERVED), _PACE, _TIMES, database=database)
     try:
-        field.client("somebody", "-p", LENT, "acquire")
+        field.client("somebody", "-p", RESERVED, "acquire")
         for _ in range(points):
             _kill_once(field, chance)
         field.start()
         field.become("measuring", *OWN)
-        field.become("lent", LENT)
+        field.become("reserved", RESERVED)
         holders = field.holders()
         assert all("fastenough-farm" in holders[name] for name in OWN), holders
-        assert holders[LENT].endswith("/somebody"), holders
-        assert field.switched(LENT) == 0 and not field.recorded(LENT)
+        assert holders[RESERVED].endswith("/somebody"), holders
+        assert field.switched(RESERVED) == 0 and not field.recorded(RESERVED)
         return _nothing_lost(field, database or f"sqlite:///{folder}/store/history.sqlite")
     finally:
         field.end()

@@ -110,7 +110,7 @@ def change(farm: FarmData, folder: Path, seconds: float) -> None:
     history = History.at(f"sqlite:///{folder}/history.sqlite")
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        for state in ("lent", "dead"):
+        for state in ("reserved", "dead"):
             declare(history, farm.boards[0], state=state)
             time.sleep(1.1)
     history.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A farm of simulated boards for tests: a real labgrid, a rack whose boards fall ill on request, a person who borrows a
+"""A farm of simulated boards for tests: a real labgrid, a rack whose boards fail on request, a person who reserves a
 place, and ``fastenough farm run`` as a process that may be killed."""
 
 from __future__ import annotations

@@ -209,8 +209,8 @@ def holder(lab: Lab, place: str = "board") -> str:
 
 
 @contextmanager
-def lent(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The board is somebody else's meanwhile, and still theirs at the end."""
+def reserved(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Another user has the board meanwhile, and still has it at the end."""
 
     def theirs(what: str) -> None:
         with monkeypatch.context() as patch:

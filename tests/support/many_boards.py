@@ -32,7 +32,7 @@ def make_boards(history: History, count: int, *, private_every: int = 0, refresh
     with history.writing() as connection:
         number = connection.execute(
             insert(SERIES)
-            .values(name="timer/wakeup_corrected", judged=True, from_event="due", to_event="running")
+            .values(name="timer/wakeup_corrected", for_verdict=True, from_event="due", to_event="running")
             .returning(SERIES.c.id)
         ).scalar_one()
         for first in range(0, count, 1000):
@@ -52,10 +52,10 @@ def _board(n: int, private_every: int) -> dict[str, Any]:
         "type": f"type-{n % 5}",
         "site": SITES[n % 4],
         "public": not private_every or n % private_every != 0,
-        "watched": True,
+        "is_declared": True,
         "limit_ns": LIMIT_NS,
         "due_s": STEP_S,
-        "shown": json.dumps(facts),
+        "display_facts": json.dumps(facts),
         "verdict": "PASS" if n % 10 else "",
     }
 

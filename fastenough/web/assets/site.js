@@ -84,7 +84,7 @@ function fill(place, row) {
   if (!state) return;
   const shape = made("span", row.shape);
   shape.setAttribute("aria-hidden", "true");
-  state.replaceChildren(shape, ` ${row.label}`);
+  state.replaceChildren(shape, ` ${row.state}`);
   state.className = `state state-${row.style}`;
 }
 

@@ -75,7 +75,7 @@ def overview(site: Site, query: Query = ()) -> OverviewView:
         _named([status.board.kernel for status in statuses]),
         _named([status.board.arch for status in statuses]),
         _named([status.board.rack for status in statuses]),
-        _named([status.state.value for status in statuses]) if selected.whole else tuple(BoardCondition),
+        _named([str(status.state) for status in statuses]) if selected.whole else tuple(BoardCondition),
         _named([status.verdict or "none" for status in statuses]) if selected.whole else VERDICTS,
         tuple(SPANS),
         statuses,
@@ -108,7 +108,7 @@ def _table(site: Site) -> bytes:
             header,
             *(
                 (
-                    status.state.value,
+                    str(status.state),
                     status.board.name,
                     status.board.rack,
                     status.board.arch,

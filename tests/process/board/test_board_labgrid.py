@@ -13,7 +13,7 @@ from fastenough.board import AS_BOOTED, open_board
 from fastenough.board.labgrid import COORDINATOR_SETTING, POWER_CYCLED
 from fastenough.link import BoardGone
 from fastenough.model import BadInput, NotApplicable
-from tests.support.labgrid_lab import Lab, client, free_port, holder, lent, refused
+from tests.support.labgrid_lab import Lab, client, free_port, holder, refused, reserved
 from tests.support.processes import eventually
 from tests.support.ssh_boards import Server
 
@@ -39,8 +39,8 @@ def test_as_booted_switches_nothing(lab: Lab) -> None:
     assert lab.switch.said == []
 
 
-def test_a_place_that_somebody_has_is_lent(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    with lent(lab, monkeypatch):
+def test_a_place_that_somebody_has_is_reserved(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    with reserved(lab, monkeypatch):
         refused(NotApplicable, "in use by .*/somebody")
 
 

@@ -17,7 +17,7 @@ from fastenough.campaign import Progress, read_plan, run_campaign
 from fastenough.link import BoardGone
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
 from fastenough.store import Store
-from tests.support.labgrid_lab import Lab, client, free_port, holder, lent, refused
+from tests.support.labgrid_lab import Lab, client, free_port, holder, refused, reserved
 from tests.support.processes import ROOT, eventually, with_words
 
 pytestmark = [pytest.mark.machines, pytest.mark.usefixtures("at_lab")]
@@ -231,7 +231,7 @@ def test_a_board_of_somebody_else_is_not_switched(
     lab: Lab, environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = environment("BootStrategy")
-    with lent(lab, monkeypatch):
+    with reserved(lab, monkeypatch):
         refused(NotApplicable, "in use by .*/somebody", configuration="rt")
     assert _switched(path) == []
 

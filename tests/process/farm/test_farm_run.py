@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A farm at work on a small rack: real labgrid, real recordings, boards that fall ill, a person who borrows one.
+"""A farm at work on a small rack: real labgrid, real recordings, boards that fall ill, a person who reserves one.
 
 One rack for all tests, each of which also passes alone; ``make bench`` has twenty boards (bench_farm.py).
 """
@@ -27,7 +27,7 @@ from tests.unit.history.test_history_tail import cycles, give_cycles
 pytestmark = pytest.mark.machines
 
 WELL = ("one", "two")
-ALL = (*WELL, "dark", "stuck", "lent")
+ALL = (*WELL, "dark", "stuck", "reserved")
 PLANNED = """
 [[board]]
 name = "planned"
@@ -51,7 +51,7 @@ def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
     (folder / "plan.toml").write_text(PLAN)
     made = Field(folder, ALL, SimulatedTimes(report_s=0.5, cycle_s=12.0, boot_s=0.5), TIMES, PLANNED)
     try:
-        made.client("somebody", "-p", "lent", "acquire")
+        made.client("somebody", "-p", "reserved", "acquire")
         made.ail("dark", "dead")
         made.ail("stuck", "switch")
         made.start()
@@ -74,19 +74,19 @@ def _heal(field: Field) -> None:
     """Repair the boards that are ill, and release the one that a person has."""
     field.ail("dark", "none")
     field.ail("stuck", "none")
-    if "/somebody" in field.holders()["lent"]:
-        field.client("somebody", "-p", "lent", "release")
+    if "/somebody" in field.holders()["reserved"]:
+        field.client("somebody", "-p", "reserved", "release")
 
 
-def test_boards_measure_beside_a_dead_one_a_switch_that_hangs_and_one_that_is_lent(field: Field) -> None:
+def test_boards_measure_beside_a_dead_one_a_switch_that_hangs_and_one_that_is_reserved(field: Field) -> None:
     field.become("measuring", *WELL)
-    field.become("lent", "lent")
+    field.become("reserved", "reserved")
     field.become("dead", "dark", "stuck")
     states = field.states()
     assert states["dark"].reason.startswith("the board did not boot within 8 s")
     assert "no console output" in states["dark"].reason
     assert states["stuck"].reason == "no answer within 26 s; the process was killed"
-    assert "/somebody" in states["lent"].reason
+    assert "/somebody" in states["reserved"].reason
     said = command_line("farm", "status", str(field.file))
     assert said.returncode == 0 and "/somebody" in said.stdout and "the farm is running" in said.stdout
 
@@ -108,9 +108,9 @@ def test_a_plan_is_made_once_when_it_is_due_under_the_name_of_the_board(field: F
 
 
 def test_a_board_that_comes_to_life_is_booted_and_one_given_back_too(field: Field) -> None:
-    assert field.switched("lent") == 0
+    assert field.switched("reserved") == 0
     _heal(field)
-    field.become("measuring", "dark", "stuck", "lent")
+    field.become("measuring", "dark", "stuck", "reserved")
 
 
 def test_a_coordinator_that_was_killed_is_told_again_what_is_held_and_nothing_is_switched(field: Field) -> None:
@@ -154,18 +154,20 @@ def test_it_ends_in_order_lets_go_of_all_places_and_nothing_was_lost(field: Fiel
 @pytest.mark.slow
 def test_a_place_that_a_person_had_when_the_coordinator_was_started_again_is_not_switched(tmp_path: Path) -> None:
     """It is the only one of the farm, so that no other board shows that the coordinator has forgotten."""
-    field = Field(tmp_path, ("lent",), SimulatedTimes(report_s=0.5, boot_s=0.5), TIMES)
+    field = Field(tmp_path, ("reserved",), SimulatedTimes(report_s=0.5, boot_s=0.5), TIMES)
     try:
-        field.client("somebody", "-p", "lent", "acquire")
+        field.client("somebody", "-p", "reserved", "acquire")
         field.start()
-        field.become("lent", "lent")
+        field.become("reserved", "reserved")
         field.restart_coordinator()
-        assert eventually(lambda: "when the coordinator restarted" in field.states()["lent"].reason, 60), field.states()
-        assert field.switched("lent") == 0
-        field.client("somebody", "-p", "lent", "acquire")
-        assert eventually(lambda: "/somebody" in field.states()["lent"].reason, 60), field.states()
-        field.client("somebody", "-p", "lent", "release")
-        field.become("measuring", "lent")
+        assert eventually(lambda: "when the coordinator restarted" in field.states()["reserved"].reason, 60), (
+            field.states()
+        )
+        assert field.switched("reserved") == 0
+        field.client("somebody", "-p", "reserved", "acquire")
+        assert eventually(lambda: "/somebody" in field.states()["reserved"].reason, 60), field.states()
+        field.client("somebody", "-p", "reserved", "release")
+        field.become("measuring", "reserved")
     finally:
         field.end()
 

@@ -3,24 +3,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, MetaData, create_engine, inspect, select, text
 
-from fastenough.history import History, catch_up
+from fastenough.history import (
+    OWNER,
+    BoardCondition,
+    History,
+    board_statuses,
+    catch_up,
+    declare,
+    refresh_summaries,
+)
 from fastenough.history.database import VERSION, migrate, version_of
-from fastenough.history.schema import METADATA
+from fastenough.history.schema import METADATA, SUMMARY
 from fastenough.model import BadInput, FastenoughError
-from tests.support.farm_data import FarmData
+from tests.support.farm_data import END_S, FarmData
 from tests.support.history_rows import all_rows
 from tests.support.postgresql import Server, empty, running_server
 
 pytestmark = pytest.mark.machines
 
 OLDER = [str(version) for version in range(1, int(VERSION))]
+FORMER_NAMES_SINCE, SUMMARIES_SINCE = 4, 6
+"""The first versions with former names of boards, and with a table of summaries."""
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +60,23 @@ def _columns(engine: Engine) -> dict[str, Any]:
     }
 
 
+FORMER_COLUMNS = {
+    "board": {"watched": "is_declared", "shown": "display_facts", "formerly": "former_names"},
+    "series": {"judged": "for_verdict"},
+    "summary": {"words": "search_text"},
+}
+"""By table, columns before version 7 and their present names."""
+FORMER_STATES = {"reserved": "lent"}
+"""States of boards before version 7."""
+
+
+def _former_row(table: str, row: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any]:
+    """A row as versions before 7 stored it."""
+    renamed = FORMER_COLUMNS.get(table, {})
+    former = {column: row[renamed.get(column, column)] for column in columns}
+    return former | {"state": FORMER_STATES.get(row["state"], row["state"])} if table == "board" else former
+
+
 def _copied(new: History, old: Engine) -> None:
     """All rows of today's history into the tables of an older one, as far as it has them."""
     tables = MetaData()
@@ -58,16 +85,24 @@ def _copied(new: History, old: Engine) -> None:
         for name, table in METADATA.tables.items():
             if name in tables.tables:
                 own = tables.tables[name].columns.keys()
-                rows = [{key: row[key] for key in own} for row in source.execute(select(table)).mappings()]
+                rows = [_former_row(name, row, own) for row in source.execute(select(table)).mappings()]
                 if rows:
                     target.execute(tables.tables[name].insert(), rows)
+
+
+def _conditions(history: History) -> dict[str, tuple[BoardCondition, str]]:
+    return {one.board.name: (one.state, one.reason) for one in board_statuses(history, OWNER, END_S)}
 
 
 @pytest.mark.parametrize("version", OLDER)
 def test_an_older_history_with_data(farm: FarmData, url: str, version: str, tmp_path: Path) -> None:
     today = History.at(f"sqlite:///{tmp_path}/today.sqlite")
     farm.declare(today)
+    if int(version) >= FORMER_NAMES_SINCE:
+        declare(today, farm.changed, former_names='["r9s9"]')
+    declare(today, farm.silent, state="reserved", reason="reserved by desk/somebody")
     catch_up(today, farm.store)
+    assert refresh_summaries(today, farm.end_s) == len(farm.boards)
     engine = create_engine(url)
     with engine.begin() as connection:
         migrate(connection, version)
@@ -76,8 +111,13 @@ def test_an_older_history_with_data(farm: FarmData, url: str, version: str, tmp_
     engine.dispose()
     migrated = History.at(url)
     assert all_rows(migrated) == all_rows(today)
+    assert _conditions(migrated)[farm.silent] == (BoardCondition.RESERVED, "reserved by desk/somebody")
     with migrated.reading() as connection:
         assert version_of(connection) == VERSION
+        summaries = sorted(map(tuple, connection.execute(select(SUMMARY))))
+    with today.reading() as connection:
+        expected = sorted(map(tuple, connection.execute(select(SUMMARY))))
+    assert summaries == (expected if int(version) >= SUMMARIES_SINCE else [])
     if url.startswith("sqlite"):  # of which both come: their types have other names elsewhere
         made = create_engine(f"sqlite:///{tmp_path}/made.sqlite")
         METADATA.create_all(made)

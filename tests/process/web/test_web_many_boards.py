@@ -17,10 +17,10 @@ import jsonschema
 import pytest
 from sqlalchemy import event
 
-from fastenough.history import PUBLIC, History, board_statuses, declare, refresh_summaries
+from fastenough.history import PUBLIC, BoardCondition, History, board_statuses, declare, refresh_summaries
 from fastenough.web.pages import PAGES
 from fastenough.web.site import HTML, Site
-from tests.support.many_boards import END_S, make_boards, name_of
+from tests.support.many_boards import END_S, make_boards, name_of, set_condition
 from tests.support.websites import Answer, Served, serving
 
 pytestmark = pytest.mark.machines
@@ -120,6 +120,20 @@ def test_a_wrong_value_is_one_clear_line(served: Served, wrong: str) -> None:
         assert answer.status == 400, address
         assert "Traceback" not in answer.text and "<b>" not in answer.text.replace("<b>fastenough</b>", "")
         assert len(answer.body) < 1500
+
+
+def test_the_former_name_of_the_state_reserved_is_understood(tmp_path: Path) -> None:
+    history = History.at(f"sqlite:///{tmp_path}/history.sqlite")
+    make_boards(history, 60)
+    set_condition(history, 7, BoardCondition.RESERVED)
+    with serving(Site(history, PUBLIC, now=lambda: END_S)) as found:
+        for state in ("reserved", "lent"):
+            (board,) = found.get(f"/api/v1/boards?state={state}").json["boards"]
+            assert (board["name"], board["state"], board["reason"]) == (name_of(7), "reserved", "why")
+            assert boards_on(found.get(f"/?state={state}")) == [name_of(7)]
+        assert f'fastenough_board_state{{board="{name_of(7)}",state="reserved"}} 1' in found.get("/metrics").text
+        assert '<option value="reserved" selected>reserved</option>' in found.get("/?state=lent").text
+    history.close()
 
 
 def test_hostile_searches_and_names_are_text(served: Served, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from fastenough.cli.farm_boards import farm_status_command as status_command
 from fastenough.farm.config import Farm, read_farm
 from fastenough.farm.processes import ActResult
 from fastenough.farm.run import _act_ended
-from fastenough.farm.state_file import FILE, Beat, FarmState, board_states, read_state
+from fastenough.farm.state_file import FILE, Beat, FarmState, read_state
 from fastenough.farm.state_machine import BoardAct, BoardPhase, BoardState
 from fastenough.history import OWNER, PUBLIC, BoardCondition, BoardStatus, History, Viewer, board_statuses
 from fastenough.model import BadInput, Requirement
@@ -178,15 +178,29 @@ def test_what_the_farm_keeps_is_there_after_it_and_one_farm_writes_it(tmp_path: 
     again.close()
 
 
-def test_a_state_file_of_an_older_version_has_the_times_of_a_reserved_place(tmp_path: Path) -> None:
-    state = BoardState(phase=BoardPhase.RESERVED, place_created_s=3.0, place_changed_s=4.0)
-    with closing(FarmState(tmp_path)) as written:
-        written.put("one", state)
+FORMER_STATE_FILE = """
+create table board (name text primary key, state text not null);
+create table beat (one integer primary key check (one = 1), pid integer not null, at_s real not null,
+                   said text not null);
+insert into board values ('one', '{"phase": "lent", "since_s": 2.0, "reason": "reserved by desk/somebody",
+    "busy": [], "lent_created_s": 3.0, "lent_changed_s": 4.0}');
+insert into beat values (1, 7, 8.0, '1 reserved');
+"""
+
+
+def test_a_state_file_of_an_older_version_is_read_and_then_upgraded(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / FILE)) as database:
-        database.execute("update board set state = replace(state, 'place_c', 'lent_c')")
-        database.commit()
-        assert "lent_created_s" in database.execute("select state from board").fetchone()[0]
-    assert board_states(tmp_path) == {"one": state}
+        database.executescript(FORMER_STATE_FILE)
+    state = BoardState(BoardPhase.RESERVED, 2.0, "reserved by desk/somebody", place_created_s=3.0, place_changed_s=4.0)
+    assert read_state(tmp_path) == (Beat(7, 8.0, "1 reserved"), {"one": state})
+    for status_line in ("2 measuring", "3 measuring"):
+        with closing(FarmState(tmp_path)) as farm_state:
+            assert farm_state.boards() == {"one": state}
+            farm_state.beat(Beat(9, 10.0, status_line))
+        assert read_state(tmp_path) == (Beat(9, 10.0, status_line), {"one": state})
+    with closing(sqlite3.connect(tmp_path / FILE)) as database:
+        columns = [column[1] for column in database.execute("pragma table_info(beat)")]
+    assert columns == ["id", "pid", "at_s", "status_line"]
 
 
 FARM = """
@@ -244,10 +258,21 @@ def test_a_board_can_be_renamed_and_keeps_all_it_recorded(farm: Path) -> None:
         assert set(found) == {"press-1", "other"}
         assert (found["press-1"].verdict, found["press-1"].max_ever_ns is None) == ("PASS", False)
         made_again(farm)
-    assert read_farm(farm).boards[0].formerly == ("testboard",)
+    assert read_farm(farm).boards[0].former_names == ("testboard",)
     assert "# the first" in farm.read_text(), "comments stay"
     assert not change(farm, "rename", "press-1", "other")
     assert set(boards(farm)) == {"press-1", "other"}
+
+
+def test_former_names_of_a_board_in_a_file_of_an_older_version_are_read(farm: Path) -> None:
+    assert change(farm, "rename", "testboard", "press-1")
+    farm.write_text(farm.read_text().replace("former-names =", "formerly ="))
+    assert read_farm(farm).boards[0].former_names == ("testboard",)
+    assert change(farm, "rename", "press-1", "press-2")
+    assert read_farm(farm).boards[0].former_names == ("testboard", "press-1")
+    assert "formerly" not in farm.read_text()
+    made_again(farm)
+    assert set(boards(farm)) == {"press-2", "other"} and boards(farm)["press-2"].max_ever_ns is not None
 
 
 def test_a_board_can_be_withdrawn_and_retired(farm: Path) -> None:

@@ -165,7 +165,7 @@ def test_the_history_has_the_verdict_and_the_requirement(store: Store) -> None:
     }
 
     def told(board: BoardEntry) -> Any:
-        judge = {BOARD: {"required": board.requirement and asdict(board.requirement), "formerly": []}}
+        judge = {BOARD: {"required": board.requirement and asdict(board.requirement), "former_names": []}}
         update_history(
             order | {"boards": [declaration_of(board, BoardState())], "judge": json.loads(json.dumps(judge))}
         )

@@ -256,7 +256,7 @@ def test_a_farm_that_was_killed_knows_what_it_had(phase: BoardPhase, then: Board
 
 
 def test_nothing_sticks_whatever_happens() -> None:
-    """10,000 events at random: never two of an act, nothing begun on a lent place; and left alone, it measures."""
+    """10,000 events at random: never two of an act, nothing begun on a reserved place; and left alone, it measures."""
     for seed in range(20):
         chance, play = random.Random(seed), Play(RING)
         for _ in range(500):

@@ -162,7 +162,7 @@ def test_a_board_whose_clock_is_ahead_is_stale_and_says_so(farm: FarmData, histo
 def test_what_the_farm_says_of_a_board(farm: FarmData, history: History) -> None:
     name = farm.silent
     for said, state in (
-        ({"state": "lent", "reason": "a person has it"}, BoardCondition.RESERVED),
+        ({"state": "reserved", "reason": "a person has it"}, BoardCondition.RESERVED),
         ({"verdict": "FAIL", "verdict_reason": "above 100 µs"}, BoardCondition.FAIL),
         ({"state": "ok", "verdict": "PASS", "reason": ""}, BoardCondition.SILENT),
     ):
