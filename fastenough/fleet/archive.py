@@ -153,14 +153,21 @@ class FleetArchive:
                 stream.write(block)
 
     def drop_from(self, place: PartPlace) -> None:
-        """Remove the parts of a shard from a position on, which are those of failed transactions."""
-        for path in self._paths(""):
-            folder, _, name = path.rpartition("/")
-            partition = _partition_of(folder)
-            if partition is not None and partition.shard == place.shard:
+        """Remove the parts of a shard from a position on, which are those of failed transactions.
+
+        Lists the names of types and months, and the files of this shard only: takers call it at each start.
+        """
+        for partition in self._partitions_of(place.shard):
+            for name in self.names(partition):
                 part = part_place(partition, name)
                 if part is not None and part >= place:
-                    self.remove(path)
+                    self.remove(f"{partition.folder}/{name}")
+
+    def _partitions_of(self, shard: int) -> list[Partition]:
+        """The partitions of a shard that may exist: of every type and month."""
+        months = [month for kind in self._folders("") for month in self._folders(kind)]
+        named = (_partition_of(f"{month}/shard={shard:x}") for month in months)
+        return [partition for partition in named if partition is not None]
 
     def partitions(self) -> list[Partition]:
         """All partitions that have files, in order."""
@@ -203,9 +210,16 @@ class FleetArchive:
         return sum(self.metadata(path).num_rows for path in self._paths("") if path.endswith(".parquet"))
 
     def _paths(self, folder: str) -> list[str]:
+        return self._listed(folder, FileType.File, recursive=True)
+
+    def _folders(self, folder: str) -> list[str]:
+        return self._listed(folder, FileType.Directory, recursive=False)
+
+    def _listed(self, folder: str, kind: FileType, *, recursive: bool) -> list[str]:
+        """Paths of one kind below a folder, which may be missing."""
         base = f"{self._root}/{folder}".rstrip("/")
-        files = self._files.get_file_info(FileSelector(base, allow_not_found=True, recursive=True))
-        return [file.path[len(self._root) + 1 :] for file in files if file.type == FileType.File]
+        files = self._files.get_file_info(FileSelector(base, allow_not_found=True, recursive=recursive))
+        return [file.path[len(self._root) + 1 :] for file in files if file.type == kind]
 
 
 def _partition_of(folder: str) -> Partition | None:

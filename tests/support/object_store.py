@@ -54,7 +54,7 @@ class ObjectStore:
             self.objects.pop(path, None)
             return Response(status_code=204)
         if "/" not in path:
-            return self._listed(path, request.query_params.get("prefix", ""))
+            return self._listed(path, request.query_params.get("prefix", ""), request.query_params.get("delimiter", ""))
         return self._got(path, request.headers.get("range", ""), request.method == "HEAD")
 
     def _upload(self, path: str, *, ends: bool) -> Response:
@@ -80,12 +80,23 @@ class ObjectStore:
             headers["Content-Range"] = f"bytes {first}-{int(first) + len(chosen) - 1}/{len(content)}"
         return Response(b"" if only_head else chosen, 206 if part else 200, headers)
 
-    def _listed(self, bucket: str, prefix: str) -> Response:
-        keys = sorted(path.removeprefix(f"{bucket}/") for path in self.objects if path.startswith(f"{bucket}/{prefix}"))
+    def _listed(self, bucket: str, prefix: str, delimiter: str) -> Response:
+        """The objects with a prefix; those with the delimiter after it only once, as a common prefix."""
+        keys, folders = [], set()
+        for path in sorted(path for path in self.objects if path.startswith(f"{bucket}/{prefix}")):
+            key = path.removeprefix(f"{bucket}/")
+            first, found, _ = key[len(prefix) :].partition(delimiter) if delimiter else (key, "", "")
+            if found:
+                folders.add(f"{prefix}{first}{found}")
+            else:
+                keys.append(key)
         entries = "".join(
             f"<Contents><Key>{escape(key)}</Key><Size>{len(self.objects[f'{bucket}/{key}'])}</Size>"
             "<LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
             for key in keys
+        )
+        entries += "".join(
+            f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>" for folder in sorted(folders)
         )
         return _xml(f"<ListBucketResult><IsTruncated>false</IsTruncated>{entries}</ListBucketResult>")
 
