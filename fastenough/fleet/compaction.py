@@ -3,22 +3,27 @@
 
 Readers never see an interval twice: the file is written under a name that they skip, then its parts are removed, then
 it gets its name.  In the meantime readers miss intervals of the month and shard; object stores allow no better order.
-A killed process leaves a file that lists its parts, and the next call completes its work.  Takers of the shard wait
-for a merge: both lock its position in the database."""
+A killed process leaves a file that lists its parts, and the next call completes its work.
+
+Takers continue meanwhile: they never change a part up to their committed position, and only such parts are merged.  One
+process merges at a time, by a lock that no taker takes."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+from sqlalchemy import Connection, text
 
 from fastenough.fleet.archive import VERSION, VERSION_KEY, FleetArchive, Partition, PartPlace, month_of, part_place
-from fastenough.fleet.tables import locked_position
+from fastenough.fleet.tables import stored_position
 from fastenough.history import History
 from fastenough.history.rollups import DAY_S
 from fastenough.model import FastenoughError
@@ -57,14 +62,30 @@ def compact(archive: FleetArchive, history: History, partition: Partition) -> Co
 
     Raises FastenoughError, and removes nothing, if rows would be lost or if the files contain an interval twice.
     """
-    with history.writing() as connection:
-        stored = locked_position(connection, partition.shard)
+    with _turn(history) as locked:
+        with history.reading() as connection:
+            stored = stored_position(connection, partition.shard)
         if stored is None:
             return None
-        return _merged(archive, partition, PartPlace(partition.shard, stored.epoch, stored.sequence))
+        return _merged(archive, partition, PartPlace(partition.shard, stored.epoch, stored.sequence), locked)
 
 
-def _merged(archive: FleetArchive, partition: Partition, position: PartPlace) -> CompactedPartition | None:
+@contextmanager
+def _turn(history: History) -> Iterator[Connection]:
+    """Wait until no other process merges.  The lock ends with this process, or with the connection that holds it."""
+    if history.engine.dialect.name == "postgresql":
+        with history.reading() as connection:
+            connection.execute(text("SELECT pg_advisory_xact_lock(7702, 0)"))
+            yield connection
+        return
+    with Path(f"{history.engine.url.database}-compaction").open("ab") as turn, history.reading() as connection:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield connection
+
+
+def _merged(
+    archive: FleetArchive, partition: Partition, position: PartPlace, locked: Connection
+) -> CompactedPartition | None:
     _end_unfinished(archive, partition)
     names = archive.names(partition)
     parts = [name for name in names if _is_stored(partition, name, position)]
@@ -75,6 +96,7 @@ def _merged(archive: FleetArchive, partition: Partition, position: PartPlace) ->
     with tempfile.TemporaryDirectory() as scratch:
         merged = Path(scratch) / "merged.parquet"
         rows = _merge(archive, partition, parts, merged)
+        locked.execute(text("SELECT 1"))  # fails if the lock was lost with its connection
         with merged.open("rb") as stream:
             blocks = iter(lambda: stream.read(_BLOCK), b"")
             archive.put(f"{partition.folder}/{_UNFINISHED[0]}{goal}{_UNFINISHED[1]}", blocks)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -14,6 +15,7 @@ from sqlalchemy import (
     Connection,
     Integer,
     MetaData,
+    Select,
     SmallInteger,
     String,
     Table,
@@ -119,7 +121,16 @@ class ShardPosition:
 
 def locked_position(connection: Connection, shard: int) -> ShardPosition | None:
     """Position of a shard, locked until the transaction ends; None if nothing is stored."""
-    row = connection.execute(select(SHARD).where(SHARD.c.shard == shard).with_for_update()).mappings().one_or_none()
+    return _position(connection, select(SHARD).where(SHARD.c.shard == shard).with_for_update())
+
+
+def stored_position(connection: Connection, shard: int) -> ShardPosition | None:
+    """Position of a shard, which a taker may move at any time; None if nothing is stored."""
+    return _position(connection, select(SHARD).where(SHARD.c.shard == shard))
+
+
+def _position(connection: Connection, question: Select[Any]) -> ShardPosition | None:
+    row = connection.execute(question).mappings().one_or_none()
     return None if row is None else ShardPosition(row["stream"], row["epoch"], row["sequence"])
 
 

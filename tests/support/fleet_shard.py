@@ -28,9 +28,9 @@ def board(number: int = 0) -> SimulatedBoard:
 class ShardBench:
     """One shard with a database and an archive of its own."""
 
-    def __init__(self, folder: Path, archive: str = "", site: str = "") -> None:
+    def __init__(self, folder: Path, archive: str = "", site: str = "", database: str = "") -> None:
         self.folder = folder / "archive"
-        self.history = tables.opened(f"sqlite:///{folder}/history.sqlite")
+        self.history = tables.opened(database or f"sqlite:///{folder}/history.sqlite")
         self.archive = FleetArchive(archive or str(self.folder))
         self.shard = Shard(self.history, self.archive, shard_of(board().machine), site)
         self.position = self.shard.position(STREAM)

@@ -3,8 +3,13 @@
 
 from __future__ import annotations
 
+import sqlite3
+import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -14,6 +19,7 @@ from fastenough.fleet.compaction import CompactedPartition, closed_partitions, c
 from fastenough.fleet.simulated import CPUS
 from fastenough.model import BadInput, FastenoughError
 from tests.support.fleet_shard import BEGIN_S, STREAM, ShardBench, board, fail_after_the_part, intervals
+from tests.support.postgresql import running_server
 
 _NEXT_YEAR_S = BEGIN_S + 366 * 86400
 
@@ -24,12 +30,17 @@ class _Killed(Exception):
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[ShardBench]:
-    one = ShardBench(tmp_path)
+    one = _filled(tmp_path)
+    yield one
+    one.history.close()
+
+
+def _filled(folder: Path, database: str = "") -> ShardBench:
+    one = ShardBench(folder, database=database)
     for first in range(4):
         one.store(board().chunk(first, 1))
     one.history.wall_s = lambda: _NEXT_YEAR_S
-    yield one
-    one.history.close()
+    return one
 
 
 def _compact(bench: ShardBench) -> list[CompactedPartition]:
@@ -117,6 +128,119 @@ def test_whoever_is_killed_doubles_and_loses_nothing(
     _compact(bench)
     assert _seen(bench) == intervals(5)
     assert len(list(bench.folder.rglob("*.*"))) == 1
+
+
+def _before_each_change(act: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Call a function before the archive is read or changed, with the name of the step."""
+
+    def with_act(name: str) -> Callable[..., Any]:
+        step = getattr(FleetArchive, name)
+
+        def acting(self: FleetArchive, *words: Any) -> Any:
+            act(name)
+            return step(self, *words)
+
+        return acting
+
+    for name in ("metadata", "put", "remove", "move"):
+        monkeypatch.setattr(FleetArchive, name, with_act(name))
+
+
+def test_another_connection_writes_at_each_step_of_a_merge(bench: ShardBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not wait at all, so that any lock of the merge would refuse it."""
+    steps: list[str] = []
+
+    def write(name: str) -> None:
+        steps.append(name)
+        database = bench.folder.parent / "history.sqlite"
+        with closing(sqlite3.connect(database, timeout=0, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            other.execute("UPDATE fleet_shard SET sequence = sequence")
+            other.execute("COMMIT")
+
+    with monkeypatch.context() as patched:
+        _before_each_change(write, patched)
+        assert [one.files for one in _compact(bench)] == [4]
+    assert set(steps) == {"metadata", "put", "remove", "move"}
+    assert _seen(bench) == intervals(4)
+
+
+def _store_at(step: str, bench: ShardBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A taker stores one more chunk when a merge has come to this step."""
+    left = [4]
+
+    def store(name: str) -> None:
+        if name == step and left:
+            bench.store(board().chunk(left.pop(), 1))
+
+    _before_each_change(store, monkeypatch)
+
+
+@pytest.mark.parametrize("step", ["metadata", "put", "remove", "move"])
+def test_what_a_taker_stores_during_a_merge_is_kept(
+    bench: ShardBench, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    with monkeypatch.context() as patched:
+        _store_at(step, bench, patched)
+        assert [(one.files, one.rows) for one in _compact(bench)] == [(4, 4 * CPUS)]
+    assert _seen(bench) == bench.stored() == intervals(5)
+    assert [(one.files, one.rows) for one in _compact(bench)] == [(2, 5 * CPUS)]
+
+
+def _two_at_once(bench: ShardBench, monkeypatch: pytest.MonkeyPatch) -> list[list[CompactedPartition]]:
+    """Results of two merges; the second one begins while the first is about to write."""
+    reached, free = threading.Event(), threading.Event()
+    results: dict[str, list[CompactedPartition]] = {}
+    listed: list[str] = []
+    names = FleetArchive.names
+
+    def hold(step: str) -> None:
+        if step == "put":
+            reached.set()
+            free.wait(60)
+
+    def noted(self: FleetArchive, partition: Partition) -> list[str]:
+        listed.append(threading.current_thread().name)
+        return names(self, partition)
+
+    def merge(name: str) -> threading.Thread:
+        thread = threading.Thread(target=lambda: results.update({name: _compact(bench)}), name=name)
+        thread.start()
+        return thread
+
+    with monkeypatch.context() as patched:
+        _before_each_change(hold, patched)
+        patched.setattr(FleetArchive, "names", noted)
+        first = merge("first")
+        assert reached.wait(60)
+        second = merge("second")
+        time.sleep(0.5)
+        assert set(listed) == {"first"}
+        free.set()
+        for thread in (first, second):
+            thread.join(60)
+    return [results["first"], results["second"]]
+
+
+def test_a_second_merge_waits_for_the_first(bench: ShardBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = _two_at_once(bench, monkeypatch)
+    assert [one.files for one in first] == [4] and second == []
+    assert _seen(bench) == intervals(4)
+
+
+@pytest.mark.slow
+def test_takers_with_postgresql_do_not_wait_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The row of the shard is not locked; a second merge waits."""
+    with running_server() as server:
+        bench = _filled(tmp_path, server.url)
+        with monkeypatch.context() as patched:
+            _store_at("remove", bench, patched)
+            assert [one.files for one in _compact(bench)] == [4]
+        bench.store(board().chunk(5, 1))
+        first, second = _two_at_once(bench, monkeypatch)
+        assert [one.files for one in first] == [3] and second == []
+        assert _seen(bench) == intervals(6)
+        bench.history.close()
 
 
 def test_a_merged_file_that_was_cut_off_is_written_again(bench: ShardBench, monkeypatch: pytest.MonkeyPatch) -> None:
