@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "boot_clock.h"
@@ -80,7 +81,7 @@ static void on_message(struct mosquitto *client, void *argument, const struct mo
 		take(connection->argument, message->payload, (size_t)message->payloadlen);
 }
 
-/* Waits up to half longer, so that the boards of a fleet, or two of one machine ID, do not stay in step. */
+/* Waits up to half longer, so that the boards of a fleet do not stay in step. */
 static void disconnect(struct connection *connection)
 {
 	int64_t now_ns = boot_ns();
@@ -125,13 +126,28 @@ static int prepare(struct mosquitto *client, const struct options *options)
 	return status;
 }
 
+/* One ID for each start: after a lost connection the server then ends the former one. */
+static void choose_client_id(struct connection *connection)
+{
+	unsigned char random[CLIENT_ID / 2];
+	size_t i;
+
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		abort();
+	for (i = 0; i < sizeof(random); i++)
+		snprintf(connection->client_id + 2 * i, 3, "%02x", random[i]);
+}
+
 /* A new client each time: it has no messages in flight, and reads certificates again. */
 static void connect_now(struct connection *connection)
 {
 	const struct options *options = connection->options;
-	struct mosquitto *client = mosquitto_new(options->board.machine, true, connection);
+	struct mosquitto *client;
 	int status;
 
+	if (!connection->client_id[0])
+		choose_client_id(connection);
+	client = mosquitto_new(connection->client_id, true, connection);
 	if (!client)
 		abort();
 	connection->client = client;

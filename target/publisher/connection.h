@@ -13,6 +13,8 @@
 
 #include "options.h"
 
+#define CLIENT_ID 32
+
 struct mosquitto;
 
 struct connection {
@@ -20,7 +22,8 @@ struct connection {
 	void (*answer)(void *argument, const char *message, size_t size); /* of a taker */
 	void (*order)(void *argument, const char *message, size_t size);  /* NULL: none are accepted */
 	void *argument;
-	struct mosquitto *client; /* NULL: not connected */
+	char client_id[CLIENT_ID + 1]; /* random: a server ends the connection of a client whose ID another one states */
+	struct mosquitto *client;      /* NULL: not connected */
 	bool ready;               /* subscribed to the takers' answers */
 	bool refused;
 	int in_flight;            /* messages that the server has not acknowledged */

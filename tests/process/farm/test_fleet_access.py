@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -160,6 +161,34 @@ def test_the_session_of_another_board_yields_nothing(server: FleetServer) -> Non
         return read
 
     assert asyncio.run(tried()) == [[f"fe/order/{VICTIM}/signed"], []]
+
+
+@pytest.mark.slow
+def test_who_knows_a_client_id_of_its_site_ends_that_connection(server: FleetServer) -> None:
+    """The limit of the server that docs/fleet-boards.md states: it binds no client id to a user.  A random one, as the
+    publisher has, is safe from this, and so is any id from users of another site."""
+
+    async def stays(identifier: str, user: str) -> bool:
+        async with server.client(VICTIM, identifier=identifier) as victim:
+            async with server.client(user, identifier=VICTIM):
+                await asyncio.sleep(_SETTLE_S)
+            try:
+                await victim.publish(ring_topic(VICTIM), b"x", qos=1)
+            except MqttError:
+                return False
+            return True
+
+    async def tried() -> list[bool]:
+        await (await server.spy("lab")).close()
+        held = []
+        for identifier, user in ((VICTIM, HOSTILE), (secrets.token_hex(16), HOSTILE), (VICTIM, ELSEWHERE)):
+            try:
+                held.append(await stays(identifier, user))
+            except MqttError:  # also at the end of a connection that the server has ended
+                held.append(False)
+        return held
+
+    assert asyncio.run(tried()) == [False, True, True]
 
 
 @pytest.mark.slow

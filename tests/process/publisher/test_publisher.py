@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import socket
 import subprocess
 import time
 from contextlib import ExitStack
@@ -113,7 +115,7 @@ def test_publisher_and_server_are_killed_and_a_recording_is_removed(
 
 @pytest.mark.slow
 def test_a_second_board_of_one_machine_id_is_found(publisher: Path, ring: WrittenRing, tmp_path: Path) -> None:
-    """Both are connected at once, and the server ends the connection of the first when the second one comes."""
+    """Both are connected at once."""
     other, copy = WrittenRing(tmp_path / "other"), replace(board(1), number=1)
     other.folder.mkdir()
     ring.add(1, board(0), 0, 3)
@@ -125,6 +127,35 @@ def test_a_second_board_of_one_machine_id_is_found(publisher: Path, ring: Writte
             ring.add(1, board(0), 3, 2)
             assert eventually(lambda: "two boards" in bus.machine()[1], 60)
         assert len(bus.keys()) == 6 * CPUS
+
+
+def client_ids(publisher: Path, folder: Path, machine: str, connections: int) -> list[str]:
+    """The client ids of successive connections of one publisher, whose server hangs up each time."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        bus = Bus(folder)
+        bus.history.close()
+        bus.mqtt = server.getsockname()[1]
+        server.settimeout(60)
+        ids = []
+        with publishing(publisher, bus, folder / "ring", machine, PLAIN):
+            for _ in range(connections):
+                connection, _ = server.accept()
+                with connection:
+                    packet = connection.recv(200)
+                assert (packet[0], packet[2:8], packet[8]) == (0x10, b"\0\4MQTT", 4)
+                length = int.from_bytes(packet[12:14], "big")
+                ids.append(packet[14 : 14 + length].decode())
+    return ids
+
+
+def test_no_other_board_can_guess_its_client_id(publisher: Path, ring: WrittenRing, tmp_path: Path) -> None:
+    """The server ends the connection of a client whose id another one states.  The id lasts until the publisher ends,
+    so that the server ends its own lost connections."""
+    machine = board().machine
+    first, second = (client_ids(publisher, tmp_path, machine, 2) for _ in range(2))
+    assert first[0] == first[1] and second[0] == second[1]
+    assert len({first[0], second[0], machine}) == 3
+    assert all(re.fullmatch("[0-9a-f]{32}", one) for one in (first[0], second[0]))
 
 
 def test_lines_that_are_not_whole_wait(publisher: Path, ring: WrittenRing, tmp_path: Path) -> None:
