@@ -27,12 +27,13 @@ _MOST_READ = 50
 class RecordedBoard:
     """Name of a board in its runs, and the address by which it was reached (None: locally, or by a name).
 
-    ``note``: that earlier runs under this name are of another machine.
+    ``note``: that earlier runs under this name are of another machine.  ``machine``: empty if it is unknown.
     """
 
     name: str
     address: str | None = None
     note: str | None = None
+    machine: Identifiers = frozenset()
 
 
 def name_in_runs(board: str, profile: Mapping[str, Any]) -> str:
@@ -74,7 +75,7 @@ def recorded_board(board: str, link: Link, store: RunStore) -> RecordedBoard:
     known = list(_newest(store, **chosen))
     name = next((earlier for earlier, other in known if is_same_machine(machine, other)), name)
     under_name = [other for earlier, other in known if earlier == name]
-    return RecordedBoard(name, address, _replacement(name, under_name, machine))
+    return RecordedBoard(name, address, _replacement(name, under_name, machine), machine)
 
 
 def _newest(store: RunStore, **equal: Any) -> Iterator[tuple[str, Identifiers]]:

@@ -13,7 +13,7 @@ import click
 
 from fastenough import words
 from fastenough.board import open_board
-from fastenough.campaign.board_name import recorded_board
+from fastenough.campaign.board_name import RecordedBoard, recorded_board
 from fastenough.cli.commands import Command, Option
 from fastenough.cli.options import DURATION, json_option, store_option
 from fastenough.cli.output import print_json, print_table, say
@@ -126,14 +126,14 @@ def command(
     """
     if report_path is not None:
         require_writable(report_path)
-    name, bounds = _record(board, duration_ns, Store(store_path)) if trace is None else ("", _read(trace))
+    traced, bounds = _record(board, duration_ns, Store(store_path)) if trace is None else (None, _read(trace))
     if as_json:
         print_json([asdict(bound) for bound in bounds])
     else:
         _print(bounds)
     section = section_of(bounds, _MEANING)
-    if name:
-        conclude(Store(store_path), name, (), stored_form(section))
+    if traced is not None:
+        conclude(Store(store_path), traced.name, (), stored_form(section), machine=traced.machine)
     if report_path is not None:
         report_bound(section, report_path)
 
@@ -145,8 +145,8 @@ def _read(trace: BinaryIO) -> Sequence[CpuBound]:
         raise BadInput(f"{trace.name}: {reason}") from reason
 
 
-def _record(board: str, duration_ns: int, store: Store) -> tuple[str, Sequence[CpuBound]]:
-    """Trace the board; returns its name and the bounds."""
+def _record(board: str, duration_ns: int, store: Store) -> tuple[RecordedBoard, Sequence[CpuBound]]:
+    """Trace the board; returns its name with its machine, and the bounds."""
     with accessed_board(board) as (link, _):
         bounds = bounds_of(recorded(link.raised, duration_ns / 1e9))
-        return recorded_board(open_board(board).name, link, store).name, bounds
+        return recorded_board(open_board(board).name, link, store), bounds

@@ -8,12 +8,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sqlalchemy import Connection, RowMapping, Select, func, select
+from sqlalchemy import Connection, RowMapping, Select, func, or_, select
 
 from fastenough import words
 from fastenough.history.access import board_view, seen_by
 from fastenough.history.database import History
 from fastenough.history.packed_maxima import STEPS, HourMaxima, MaximaRing
+from fastenough.history.profiles import unpacked_profile
 from fastenough.history.results import (
     NOTHING,
     BoardCondition,
@@ -24,8 +25,8 @@ from fastenough.history.results import (
     Viewer,
 )
 from fastenough.history.rollups import DAY_S
-from fastenough.history.schema import BOARD, HOUR, HOUR_S, NOW, REFUSED, RUN, SERIES, STEP_S
-from fastenough.model import Requirement, Verdict
+from fastenough.history.schema import BOARD, HOUR, HOUR_S, NOW, PROFILE, REFUSED, RUN, SERIES, STEP_S
+from fastenough.model import Identifiers, Requirement, Verdict, identifiers_of, is_same_machine
 
 DAYS_SHOWN = 30
 WINDOW_S = DAYS_SHOWN * DAY_S
@@ -34,6 +35,8 @@ NOT_DUE = (BoardCondition.RESERVED, BoardCondition.DEAD, BoardCondition.RETIRED)
 """Conditions in which the farm states the reason for missing data."""
 _MOST_NAMED = 10_000
 """Names in one query; SQLite takes 32,766."""
+_MOST_PROFILES = 50
+"""Profiles of a board that are compared with a machine."""
 _FIRST = ("timer/wakeup_corrected", "monitor/expiry-to-return", "monitor/device-to-return", "monitor/expiry-to-running")
 """Order of series for the main one, whose maxima are those of the board; judged series come first."""
 
@@ -60,6 +63,38 @@ def boards_of_runs(history: History, runs: Collection[str]) -> dict[str, str]:
             for at in range(0, len(names), _MOST_NAMED)
             for run, board in connection.execute(question.where(RUN.c.name.in_(names[at : at + _MOST_NAMED])))
         }
+
+
+def board_of_machine(history: History, name: str, machine: Identifiers) -> str:
+    """The present name of the board that has or had a name and is a machine, by the profiles of its runs.
+
+    Empty if there is none, also if the machine of the board is unknown.  The viewer may not see the board.
+    """
+    with history.reading() as connection:
+        rows = connection.execute(
+            select(BOARD.c.id, BOARD.c.name, BOARD.c.formerly)
+            .where(or_(BOARD.c.name == name, BOARD.c.formerly != ""))
+            .order_by(BOARD.c.id)
+        ).all()
+        named = [(number, known) for number, known, former in rows if known == name or name in _names(former)]
+        return next((known for number, known in named if _is_machine(connection, number, machine)), "")
+
+
+def _names(formerly: str) -> list[str]:
+    return [str(name) for name in json.loads(formerly)] if formerly else []
+
+
+def _is_machine(connection: Connection, board: int, machine: Identifiers) -> bool:
+    """Whether a run of a board is of a machine; its newest profiles are read."""
+    newest = (
+        select(RUN.c.profile)
+        .where(RUN.c.board == board, RUN.c.profile.is_not(None))
+        .group_by(RUN.c.profile)
+        .order_by(func.max(RUN.c.begin_s).desc())
+        .limit(_MOST_PROFILES)
+    )
+    contents = connection.scalars(select(PROFILE.c.content).where(PROFILE.c.sha256.in_(newest)))
+    return any(is_same_machine(machine, identifiers_of(unpacked_profile(content))) for content in contents)
 
 
 def board_status(history: History, viewer: Viewer, name: str, now_s: int) -> BoardStatus:

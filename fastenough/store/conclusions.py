@@ -2,7 +2,8 @@
 """Conclusions from several runs or from a trace: a hunt, tested changes, a task set, a bound.
 
 ``conclusions/`` in the store has an immutable file for each: one line of metadata, and one for its
-chapter.  The content of the chapter is defined by the report.
+chapter.  The content of the chapter is defined by the report.  The metadata of a conclusion without runs identify the
+machine: names of boards change.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 from fastenough.files import Untrusted
 from fastenough.folder import Folder
+from fastenough.model import Identifiers, identifiers_of
 from fastenough.recording.lines import parse_line
 from fastenough.store import Store, new_run_id
 from fastenough.store.directory import storage_errors
@@ -25,6 +27,7 @@ from fastenough.store.directory import storage_errors
 CONCLUSIONS = "conclusions"
 _FORM = {"format": "fastenough-conclusion", "version": 1}
 _ENDING = ".jsonl"
+_MACHINE = "machine"
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*\Z")
 _MOST_BYTES = 1 << 24
 _MOST_REMEMBERED = 10_000
@@ -44,10 +47,21 @@ class Conclusion:
     runs: tuple[str, ...]
 
 
-def conclude(store: Store, board: str, runs: Sequence[str], chapter: Mapping[str, Any]) -> Conclusion:
-    """Store a chapter, which has a title and a lead; raises FastenoughError if the store cannot be written."""
+def conclude(
+    store: Store,
+    board: str,
+    runs: Sequence[str],
+    chapter: Mapping[str, Any],
+    *,
+    machine: Identifiers = frozenset(),
+) -> Conclusion:
+    """Store a chapter, which has a title and a lead; raises FastenoughError if the store cannot be written.
+
+    ``machine``: identifiers of the board's hardware, by which a conclusion without runs is found.
+    """
     made = Conclusion(new_run_id(), board, int(time.time()), chapter["title"], chapter["lead"], tuple(runs))
-    content = b"".join(json.dumps(line, default=_plain).encode() + b"\n" for line in (_FORM | asdict(made), chapter))
+    head = _FORM | asdict(made) | {_MACHINE: sorted(machine)}
+    content = b"".join(json.dumps(line, default=_plain).encode() + b"\n" for line in (head, chapter))
     with (
         storage_errors(store.path / CONCLUSIONS),
         Folder.at(store.path) as folder,
@@ -78,6 +92,17 @@ def chapter_of(store: Store, id: str) -> Mapping[str, Any] | None:
     """The chapter of a conclusion; None if it cannot be read."""
     lines = _lines(store.path, id)
     return None if lines is None else lines[1]
+
+
+def machine_of(store: Store, id: str) -> Identifiers:
+    """Identifiers of the machine of a conclusion; empty if they are unknown."""
+    return _machine(store.path, id)
+
+
+@lru_cache(maxsize=_MOST_REMEMBERED)
+def _machine(path: Path, id: str) -> Identifiers:
+    lines = _lines(path, id)
+    return frozenset() if lines is None else identifiers_of(lines[0])
 
 
 @lru_cache(maxsize=_MOST_REMEMBERED)

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from fastenough.history import History, UnknownBoard, Viewer, board_of
-from fastenough.history.board_status import board_of_run, boards_of_runs
+from fastenough.history.board_status import board_of_machine, board_of_run, boards_of_runs
 from fastenough.recording import Recording
 from fastenough.store import RunSummary, Store
-from fastenough.store.conclusions import Conclusion, conclusions
+from fastenough.store.conclusions import Conclusion, conclusions, machine_of
 
 HTML = "text/html; charset=utf-8"
 JSON = "application/json"
@@ -114,17 +115,29 @@ def recording_of(site: Site, run: str) -> Recording:
 
 
 def conclusions_of(site: Site) -> Iterator[Conclusion]:
-    """The newest first, each with its board as the history names it, by its runs: another board may have the name in
-    the conclusion since."""
+    """The newest first, each with its board as the history names it: another board may have the name in the conclusion
+    since."""
     known = list(conclusions(site.store)) if site.store is not None else []
     boards = boards_of_runs(site.history, {conclusion.runs[0] for conclusion in known if conclusion.runs})
     visible: dict[str, bool] = {}
     for conclusion in known:
-        board = boards.get(conclusion.runs[0], conclusion.board) if conclusion.runs else conclusion.board
+        first = next(iter(conclusion.runs), None)
+        board = _board_without_runs(site, conclusion) if first is None else boards.get(first, conclusion.board)
         if board not in visible:
             visible[board] = _is_visible(site, board)
         if visible[board]:
             yield replace(conclusion, board=board)
+
+
+def _board_without_runs(site: Site, conclusion: Conclusion) -> str:
+    """The board of a conclusion, by the machine; empty if it is unknown.
+
+    A conclusion that does not identify the machine is found by the name of the board, for a viewer who sees all boards.
+    """
+    machine = frozenset() if site.store is None else machine_of(site.store, conclusion.id)
+    if machine:
+        return board_of_machine(site.history, conclusion.board, machine)
+    return conclusion.board if site.viewer.sees_all else ""
 
 
 def _is_visible(site: Site, board: str) -> bool:
