@@ -52,6 +52,8 @@ PATIENCE_S = 45.0
 _ASSET_FRESH_S = 600
 _LISTENS_S = 600.0
 """Longest time of a live connection of a user, whose access is then checked again."""
+_LISTENERS_SHARE = 4
+"""Users with the same sites have at most this part (1/4) of all live connections."""
 _IDENTITY = "fastenough.identity"
 _OWN_TOKEN = "/upload/"
 """Beginning of addresses that need no user: their route checks a token, and shows no board."""
@@ -241,7 +243,10 @@ def _events_route(whole_site: Site, streams: LiveStreams, listens_s: float | Non
             site, selection = _site_for(request, whole_site), Selection.of(_query_of(request))
         except (AccessDenied, FastenoughError) as error:
             return _problem(_status_of(error), str(error))
-        live = streams.stream(site, selection) if streams.listeners < most_connections() // 2 else None
+        most = most_connections() // 2
+        share = most if listens_s is None else most // _LISTENERS_SHARE
+        free = streams.listeners < most and streams.listeners_of(site.viewer) < share
+        live = streams.stream(site, selection) if free else None
         if live is None:
             return _message_page(
                 503, "Too many live pages", "The limit of live connections is reached. Other pages still work."

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import TypedDict
 
@@ -22,7 +23,7 @@ _LOG = logging.getLogger(__name__)
 POLL_S = 1.0
 HEART_S = 15.0
 MOST_STREAMS = 32
-"""Maximum number of selections with listeners at a time."""
+"""Maximum number of selections with listeners at a time; if it is reached, viewers share them equally."""
 _BACKLOG = 30
 """A listener that is this many events behind is disconnected; a browser reconnects and reads everything again."""
 
@@ -110,9 +111,19 @@ class Live:
         try:
             queue.put_nowait(event)
         except asyncio.QueueFull:
-            self._listeners.discard(queue)
+            self._disconnect(queue)
+
+    def _disconnect(self, queue: asyncio.Queue[bytes | None]) -> None:
+        """End a listener after the events that it has not read; one of these makes room for the end if necessary."""
+        self._listeners.discard(queue)
+        if queue.full():
             queue.get_nowait()
-            queue.put_nowait(None)
+        queue.put_nowait(None)
+
+    def end(self) -> None:
+        """Disconnect all listeners; their browsers connect again."""
+        for queue in list(self._listeners):
+            self._disconnect(queue)
 
     def listen(self, for_s: float | None = None) -> AsyncIterator[bytes]:
         """The events of one listener: first the state of all its boards, then changes.  ``for_s``: the longest time,
@@ -150,18 +161,38 @@ class LiveStreams:
         """Number of listeners of all streams."""
         return sum(live.listeners for live, _ in self._streams.values())
 
+    def listeners_of(self, viewer: Viewer) -> int:
+        """Of all streams of one viewer."""
+        return sum(live.listeners for (other, _), (live, _) in self._streams.items() if other == viewer)
+
     def stream(self, site: Site, selection: Selection) -> Live | None:
-        """The stream of a selection for the viewer of a site; None if too many others have listeners."""
+        """The stream of a selection for the viewer of a site; None if the viewer has as many as the share of each.
+
+        If there are too many, the newest stream of the viewer with most of them ends, so that nobody is locked out by
+        another viewer.
+        """
         wanted = site.viewer, selection
         for idle in [listened for listened, (live, _) in self._streams.items() if not live.listeners]:
             if idle != wanted:
                 self._streams.pop(idle)[1].cancel()
         if wanted not in self._streams:
-            if len(self._streams) >= MOST_STREAMS:
+            if len(self._streams) >= MOST_STREAMS and not self._make_room(site.viewer):
                 return None
             live = Live(site, selection)
             self._streams[wanted] = live, asyncio.create_task(live.run())
         return self._streams[wanted][0]
+
+    def _make_room(self, viewer: Viewer) -> bool:
+        """End a stream of the viewer that has most, unless this one would then have more than that; whether it did."""
+        counts = Counter(other for other, _ in self._streams)
+        greatest, most = counts.most_common(1)[0]
+        if counts[viewer] + 1 >= most:
+            return False
+        newest = next(listened for listened in reversed(self._streams) if listened[0] == greatest)
+        live, task = self._streams.pop(newest)
+        live.end()
+        task.cancel()
+        return True
 
     async def end(self) -> None:
         tasks = [task for _, task in self._streams.values()]
