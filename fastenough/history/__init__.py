@@ -70,7 +70,9 @@ from fastenough.history.summaries import (
     boards_after,
     group_names,
     groups_by_kind,
+    numbers_by_urgency,
     refresh_summaries,
+    statuses_by_number,
     totals_of,
 )
 
@@ -141,12 +143,14 @@ __all__ = [
     "newest_events",
     "note_refused",
     "noted_changes",
+    "numbers_by_urgency",
     "rebuild",
     "refresh_summaries",
     "refusals",
     "rename",
     "ridge",
     "runs",
+    "statuses_by_number",
     "totals_of",
     "worst",
 ]

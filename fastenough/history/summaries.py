@@ -273,6 +273,22 @@ def boards_after(  # noqa: PLR0917 - as above
         return _in_order(connection, rows.order_by(BOARD.c.name).limit(most), now_s)
 
 
+def numbers_by_urgency(history: History, viewer: Viewer, now_s: int) -> list[int]:
+    """Numbers of all boards that the viewer may see, the most urgent first by their summaries, then by name."""
+    question = _chosen(select(BOARD.c.id, BOARD.c.name), viewer, BoardFilter(), now_s)
+    with history.reading() as connection:
+        return [int(row[0]) for row in connection.execute(_sorted(question, BoardOrder(), now_s))]
+
+
+def statuses_by_number(history: History, viewer: Viewer, numbers: Collection[int], now_s: int) -> list[BoardStatus]:
+    """The exact status of these boards, the most urgent first, then by name; without those that the viewer may not
+    see."""
+    with history.reading() as connection:
+        chosen = seen_by(select(BOARD.c.id).where(BOARD.c.id.in_(numbers)), viewer)
+        statuses = statuses_of(connection, chosen, now_s)
+    return sorted(statuses, key=lambda status: (status.state.rank, status.board.name))
+
+
 def _in_order(connection: Connection, question: Select[Any], now_s: int) -> list[BoardStatus]:
     names = {number: name for number, name in connection.execute(question)}
     if not names:

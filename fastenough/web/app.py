@@ -6,9 +6,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -27,7 +28,7 @@ from fastenough.web.api import ApiError
 from fastenough.web.asset_files import assets
 from fastenough.web.identity import AccessDenied, AccessRules, Identity, identity_of
 from fastenough.web.live import LiveStreams
-from fastenough.web.page_cache import FRESH_S, CachedPage, PageCache
+from fastenough.web.page_cache import FRESH_S, CachedPage, GrowingPage, PageCache, packed_parts
 from fastenough.web.pages import PAGES
 from fastenough.web.pages.run import prepare
 from fastenough.web.rendering import as_json, message
@@ -58,6 +59,7 @@ _IDENTITY = "fastenough.identity"
 _OWN_TOKEN = "/upload/"
 """Beginning of addresses that need no user: their route checks a token, and shows no board."""
 _LOG = logging.getLogger(__name__)
+_Made = TypeVar("_Made")
 
 
 def _cached_response(request: Request, cached: CachedPage, kind: str, fresh_s: float = FRESH_S) -> Response:
@@ -104,7 +106,26 @@ def _unavailable(why: str, *, is_api: bool) -> Response:
     return response
 
 
-async def _within(patience_s: float, making: Coroutine[Any, Any, CachedPage]) -> CachedPage:
+def _page_response(request: Request, page: CachedPage | GrowingPage, kind: str, patience_s: float) -> Response:
+    """Send a page, also while it is made.  If that fails, the connection is closed before the end of the page."""
+    if isinstance(page, CachedPage):
+        return _cached_response(request, page, kind)
+    headers = SAFE | {"Cache-Control": f"max-age={FRESH_S:.0f}", "Vary": "Accept-Encoding", "Content-Type": kind}
+    parts = page.parts(patience_s)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return StreamingResponse(packed_parts(parts), headers=headers | {"Content-Encoding": "gzip"})
+    return StreamingResponse(parts, headers=headers)
+
+
+async def _page(
+    shelf: PageCache, page: Page, address: Hashable, site: Site, named: Mapping[str, object]
+) -> CachedPage | GrowingPage:
+    if page.parts is None:
+        return await shelf.get(address, partial(page.make, site, **named))
+    return await shelf.begun(address, partial(page.parts, site, **named))
+
+
+async def _within(patience_s: float, making: Coroutine[Any, Any, _Made]) -> _Made:
     """Wait for a page until a time-out; its thread continues, so a database that hangs occupies one thread per page."""
     return await asyncio.wait_for(asyncio.shield(making), patience_s)
 
@@ -142,7 +163,7 @@ def _route(whole_site: Site, cache: PageCache, page: Page, patience_s: float) ->
         try:
             site = _site_for(request, whole_site, page.role)
             address = site.viewer, request.scope["path"], query
-            cached = await _within(patience_s, cache.get(address, lambda: page.make(site, **named)))
+            made = await _within(patience_s, _page(cache, page, address, site, named))
         except (NotFound, UnknownBoard):
             return problem(404, "")
         except Unavailable as error:
@@ -151,7 +172,7 @@ def _route(whole_site: Site, cache: PageCache, page: Page, patience_s: float) ->
             return _unavailable(f"{page.pattern} was not generated within {patience_s:g} s", is_api=is_api)
         except (AccessDenied, FastenoughError) as error:
             return problem(_status_of(error), str(error))
-        return _cached_response(request, cached, page.kind)
+        return _page_response(request, made, page.kind, patience_s)
 
     return Route(page.pattern, answer, methods=READING)
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A cache of rendered pages for a few seconds: many readers share one rendering and one ETag."""
+"""A cache of rendered pages for a few seconds: many readers share one rendering and one ETag.
+
+A page that takes longer, such as a table of ten thousand boards, is sent while it is made."""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ import asyncio
 import gzip
 import hashlib
 import time
-from collections.abc import Callable, Hashable
+import zlib
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from starlette.concurrency import run_in_threadpool
@@ -16,6 +20,8 @@ FRESH_S = 5.0
 _MOST = 500
 """Maximum number of cached pages, about 100 kB each; the newest stay."""
 _LEAST_PACKED = 1000
+_SOON_S = 0.03
+"""A page that is complete so soon after its first part is sent as a whole, with ETag and length."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +40,88 @@ class CachedPage:
         return cls(body, smaller, hashlib.sha256(body).hexdigest()[:24], time.monotonic())
 
 
+async def packed_parts(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The parts with gzip; a reader can unpack each part when it comes."""
+    packer = zlib.compressobj(6, wbits=zlib.MAX_WBITS | 16)
+    async for part in parts:
+        yield packer.compress(part) + packer.flush(zlib.Z_SYNC_FLUSH)
+    yield packer.flush()
+
+
+class GrowingPage:
+    """A page while a thread makes it, for any number of readers.  ``whole``: the page, once it is complete."""
+
+    def __init__(self) -> None:
+        self.whole: CachedPage | None = None
+        self._parts: list[bytes] = []
+        self._has_all = False
+        self._error: Exception | None = None
+        self._changed = asyncio.Event()
+
+    async def make(self, parts: Callable[[], Iterator[bytes]]) -> CachedPage | None:
+        """Collect the parts in a thread; returns the whole page, None if it failed."""
+        loop = asyncio.get_running_loop()
+
+        def collect() -> None:
+            for part in parts():
+                loop.call_soon_threadsafe(self._add, part)
+
+        try:
+            await run_in_threadpool(collect)
+            self._has_all = True
+            self._wake()
+            self.whole = await run_in_threadpool(CachedPage.of, b"".join(self._parts))
+        except Exception as error:  # for each reader
+            self._error = error
+        self._wake()
+        return self.whole
+
+    def _add(self, part: bytes) -> None:
+        self._parts.append(part)
+        self._wake()
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def begin(self) -> None:
+        """Wait for the first part, then a little for the rest; raises the exception if the page has failed by then."""
+        while not (self._parts or self._has_ended):
+            await self._changed.wait()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._end(), _SOON_S)
+        if self._error is not None:
+            raise self._error
+
+    @property
+    def _has_ended(self) -> bool:
+        return self.whole is not None or self._error is not None
+
+    async def _end(self) -> None:
+        while not self._has_ended:
+            await self._changed.wait()
+
+    async def parts(self, patience_s: float) -> AsyncIterator[bytes]:
+        """All parts from the first one; raises the exception of a failed page, and TimeoutError if nothing comes."""
+        sent = 0
+        while True:
+            while sent < len(self._parts):
+                yield self._parts[sent]
+                sent += 1
+            if self._error is not None:
+                raise self._error
+            if self._has_all:
+                return
+            await asyncio.wait_for(self._changed.wait(), patience_s)
+
+
 class PageCache:
     """Pages by viewer and address.  Simultaneous requests for one page render it once."""
 
     def __init__(self) -> None:
         self._kept: dict[Hashable, CachedPage] = {}
         self._making: dict[Hashable, asyncio.Lock] = {}
+        self._growing: dict[Hashable, tuple[GrowingPage, asyncio.Task[None]]] = {}
 
     def _fresh(self, address: Hashable) -> CachedPage | None:
         page = self._kept.get(address)
@@ -57,6 +139,26 @@ class PageCache:
         finally:
             if not lock.locked():
                 self._making.pop(address, None)
+
+    async def begun(self, address: Hashable, parts: Callable[[], Iterator[bytes]]) -> CachedPage | GrowingPage:
+        """The cached page, or the page while it is made, which has its first part; exceptions before it are raised."""
+        page = self._fresh(address)
+        if page is not None:
+            return page
+        if address not in self._growing:
+            new = GrowingPage()
+            self._growing[address] = new, asyncio.create_task(self._grow(address, new, parts))
+        growing, _ = self._growing[address]
+        await growing.begin()
+        return growing.whole or growing
+
+    async def _grow(self, address: Hashable, growing: GrowingPage, parts: Callable[[], Iterator[bytes]]) -> None:
+        try:
+            whole = await growing.make(parts)
+            if whole is not None:
+                self._keep(address, whole)
+        finally:
+            self._growing.pop(address, None)
 
     def _keep(self, address: Hashable, page: CachedPage) -> CachedPage:
         self._kept.pop(address, None)

@@ -68,7 +68,8 @@ class Page:
     ``pattern``: its address, with names in braces that ``make`` gets by name.  ``make`` takes the site, and raises
     NotFound or UnknownBoard if there is nothing.  ``asks``: it also takes ``query``, the part of the address behind
     '?'. ``published``: it is also part of a published site, without a query.  ``menu``: title of its link on every
-    page, empty for none.  ``role``: role that a user needs at the site of a board, if users have roles.
+    page, empty for none.  ``role``: role that a user needs at the site of a board, if users have roles.  ``parts``: the
+    same content as ``make`` in parts, to be sent while it is made; the first part comes after all checks.
     """
 
     pattern: str
@@ -78,6 +79,16 @@ class Page:
     published: bool = True
     menu: str = ""
     role: SiteRole = SiteRole.VIEWER
+    parts: Callable[..., Iterator[bytes]] | None = None
+
+
+def page_in_parts(pattern: str, kind: str, parts: Callable[..., Iterator[bytes]], *, asks: bool = False) -> Page:
+    """A page that is sent while it is made."""
+
+    def whole(site: Site, **named: Any) -> bytes:
+        return b"".join(parts(site, **named))
+
+    return Page(pattern, kind, whole, asks, parts=parts)
 
 
 _NO_RUN = "none"

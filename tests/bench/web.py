@@ -47,7 +47,10 @@ MANY_ADDRESSES = (
     "/live?group=site:linz",
     "/metrics",
     "/api/v1/boards",
+    "/boards.csv",
 )
+DOWNLOADS = ("/boards.csv",)
+"""Of all boards: only their first byte is judged."""
 _STARTING_S = 8.0
 
 
@@ -146,13 +149,14 @@ def serve_many(url: str, bound: socket.socket) -> None:
 
 
 def fetched_ms(port: int, address: str) -> tuple[float, float, int]:
-    """Milliseconds until the first byte and until all came, and how many bytes that were; not packed."""
+    """Milliseconds until the first byte of the content and until all came, and how many bytes that were; not packed."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     began = time.perf_counter()
     connection.request("GET", address)
     answer = connection.getresponse()
+    size = len(answer.read(1))
     first = time.perf_counter()
-    size = len(answer.read())
+    size += len(answer.read())
     complete = time.perf_counter()
     connection.close()
     assert answer.status == 200, address
@@ -180,9 +184,10 @@ def many_missed(url: str, boards: int) -> list[str]:
                     f"{boards:,} boards, {url.partition(':')[0]}, {address}: {max(size):,} bytes, first byte median "
                     f"{statistics.median(first):.0f} ms, worst {max(first):.0f} ms, complete {max(complete):.0f} ms"
                 )
-                missed += [f"{address}: {max(size):,} bytes"] * (max(size) > BOARD_PAGE_BYTES)
                 missed += [f"{address}: {statistics.median(first):.0f} ms"] * (statistics.median(first) > FIRST_BYTE_MS)
-                missed += [f"{address}: {max(complete):.0f} ms"] * (max(complete) > COMPLETE_MS)
+                if address not in DOWNLOADS:
+                    missed += [f"{address}: {max(size):,} bytes"] * (max(size) > BOARD_PAGE_BYTES)
+                    missed += [f"{address}: {max(complete):.0f} ms"] * (max(complete) > COMPLETE_MS)
         finally:
             server.terminate()
             server.join()

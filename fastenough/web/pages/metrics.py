@@ -4,7 +4,7 @@ The rules of packaging/prometheus/ use it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -23,7 +23,7 @@ from fastenough.history import (
 from fastenough.history.tail import TAIL_KINDS
 from fastenough.model import BadInput
 from fastenough.web.selection import Query, filter_of, values_of
-from fastenough.web.site import STALE_S, Page, Site
+from fastenough.web.site import STALE_S, Site, page_in_parts
 
 _TAIL_S = 400 * 86400
 
@@ -188,10 +188,18 @@ def _boards(site: Site, query: Query) -> list[BoardStatus]:
 
 def metrics(site: Site, query: Query = ()) -> bytes:
     """Metrics of groups, and of each board if the site has few or the query names a group."""
+    return b"".join(_metrics(site, query))
+
+
+def _metrics(site: Site, query: Query = ()) -> Iterator[bytes]:
     boards = _boards(site, query)
-    tails = _tails(site, {status.board.name for status in boards})
-    parts = (_info(boards), _states(boards), _refused(boards), _gauges(boards), tails, _groups(site))
-    return "".join([*chain.from_iterable(parts), END]).encode()
+    yield _text(_info(boards), _states(boards), _refused(boards), _gauges(boards))
+    yield _text(_tails(site, {status.board.name for status in boards}))
+    yield _text(_groups(site), [END])
 
 
-PAGES = [Page("/metrics", KIND, metrics, asks=True)]
+def _text(*lines: Iterable[str]) -> bytes:
+    return "".join(chain.from_iterable(lines)).encode()
+
+
+PAGES = [page_in_parts("/metrics", KIND, _metrics, asks=True)]

@@ -3,14 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from fastenough.history import NOTHING, BoardCondition, BoardStatus, GroupKind, board_statuses, group_names, worst
+from fastenough.history import (
+    NOTHING,
+    BoardCondition,
+    BoardStatus,
+    GroupKind,
+    group_names,
+    numbers_by_urgency,
+    statuses_by_number,
+    worst,
+)
 from fastenough.report.formats import csv_lines
 from fastenough.web.rendering import as_json, page_with_json
 from fastenough.web.selection import VERDICTS, Query, Selection, chosen
-from fastenough.web.site import CSV, JSON, Page, Site
+from fastenough.web.site import CSV, JSON, Page, Site, page_in_parts
 from fastenough.web.spans import SPANS, span_of
 
 _URGENT = (
@@ -25,6 +34,8 @@ _URGENT = (
 
 _MOST_CHOICES = 50
 """Names of one kind of group in the form; more are on the page of groups."""
+_ROWS_AT_ONCE = 500
+"""Boards in one part of the table."""
 
 
 @dataclass(frozen=True)
@@ -88,42 +99,44 @@ def overview(site: Site, query: Query = ()) -> OverviewView:
     )
 
 
-def _table(site: Site) -> bytes:
-    header = (
-        "state",
-        "board",
-        "rack",
-        "arch",
-        "kernel",
-        "max_5min_ns",
-        "max_24h_ns",
-        "max_30d_ns",
-        "max_ever_ns",
-        "limit_ns",
-        "verdict",
-        "seen_s",
-    )
-    return csv_lines(
-        [
-            header,
-            *(
-                (
-                    str(status.state),
-                    status.board.name,
-                    status.board.rack,
-                    status.board.arch,
-                    status.board.kernel,
-                    status.max_5min_ns,
-                    status.max_24h_ns,
-                    status.max_30d_ns,
-                    status.max_ever_ns,
-                    status.board.limit_ns,
-                    status.verdict,
-                    status.seen_s,
-                )
-                for status in board_statuses(site.history, site.viewer, site.now_s)
-            ),
-        ]
+_HEADER = (
+    "state",
+    "board",
+    "rack",
+    "arch",
+    "kernel",
+    "max_5min_ns",
+    "max_24h_ns",
+    "max_30d_ns",
+    "max_ever_ns",
+    "limit_ns",
+    "verdict",
+    "seen_s",
+)
+
+
+def _table(site: Site) -> Iterator[bytes]:
+    numbers = numbers_by_urgency(site.history, site.viewer, site.now_s)
+    yield csv_lines([_HEADER])
+    for first in range(0, len(numbers), _ROWS_AT_ONCE):
+        some = numbers[first : first + _ROWS_AT_ONCE]
+        yield csv_lines(map(_row, statuses_by_number(site.history, site.viewer, some, site.now_s)))
+
+
+def _row(status: BoardStatus) -> tuple[object, ...]:
+    return (
+        str(status.state),
+        status.board.name,
+        status.board.rack,
+        status.board.arch,
+        status.board.kernel,
+        status.max_5min_ns,
+        status.max_24h_ns,
+        status.max_30d_ns,
+        status.max_ever_ns,
+        status.board.limit_ns,
+        status.verdict,
+        status.seen_s,
     )
 
 
@@ -145,6 +158,6 @@ def _heat(site: Site, span: str, query: Query = ()) -> bytes:
 
 PAGES = [
     *page_with_json("/", "overview.html.j2", overview, asks=True, menu="All boards"),
-    Page("/boards.csv", CSV, _table),
+    page_in_parts("/boards.csv", CSV, _table),
     Page("/heat-{span}.json", JSON, _heat, asks=True),
 ]
