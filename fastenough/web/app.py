@@ -118,11 +118,11 @@ def _page_response(request: Request, page: CachedPage | GrowingPage, kind: str, 
 
 
 async def _page(
-    shelf: PageCache, page: Page, address: Hashable, site: Site, named: Mapping[str, object]
+    cache: PageCache, page: Page, address: Hashable, site: Site, named: Mapping[str, object]
 ) -> CachedPage | GrowingPage:
     if page.parts is None:
-        return await shelf.get(address, partial(page.make, site, **named))
-    return await shelf.begun(address, partial(page.parts, site, **named))
+        return await cache.get(address, partial(page.make, site, **named))
+    return await cache.begun(address, partial(page.parts, site, **named))
 
 
 async def _within(patience_s: float, making: Coroutine[Any, Any, _Made]) -> _Made:
