@@ -20,8 +20,8 @@ FRESH_S = 5.0
 _MOST = 500
 """Maximum number of cached pages, about 100 kB each; the newest stay."""
 _LEAST_PACKED = 1000
-_SOON_S = 0.03
-"""A page that is complete so soon after its first part is sent as a whole, with ETag and length."""
+_SOON_S = 0.05
+"""A page that is complete so soon after the request is sent as a whole, with ETag and length."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ class GrowingPage:
         self._has_all = False
         self._error: Exception | None = None
         self._changed = asyncio.Event()
+        self._soon_s = time.monotonic() + _SOON_S
 
     async def make(self, parts: Callable[[], Iterator[bytes]]) -> CachedPage | None:
         """Collect the parts in a thread; returns the whole page, None if it failed."""
@@ -85,11 +86,11 @@ class GrowingPage:
         changed.set()
 
     async def begin(self) -> None:
-        """Wait for the first part, then a little for the rest; raises the exception if the page has failed by then."""
+        """Wait for the first part, and for the rest while it is soon; raises the exception if the page has failed."""
         while not (self._parts or self._has_ended):
             await self._changed.wait()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._end(), _SOON_S)
+            await asyncio.wait_for(self._end(), max(0.0, self._soon_s - time.monotonic()))
         if self._error is not None:
             raise self._error
 
