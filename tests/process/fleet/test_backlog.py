@@ -131,8 +131,10 @@ def taker(bus: Bus) -> Iterator[subprocess.Popen[str]]:
             cwd=ROOT,
         ) as process,
     ):
-        yield process
-        process.kill()
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def _stored(bus: Bus) -> int:
