@@ -16,7 +16,7 @@ from fastenough import words
 from fastenough.analysis import sequential
 from fastenough.analysis.approach_rating import MARGINAL_TIMES, NOT_MEASURED, OFF_THE_MAP_TIMES, ApproachRating, Grade
 from fastenough.analysis.assessment import LIFE_SAFETY
-from fastenough.analysis.judgment import MINIMUM_DURATION_NS
+from fastenough.analysis.cpu_evidence import MINIMUM_DURATION_NS
 from fastenough.implementations import IMPLEMENTATIONS, TaskKind
 from fastenough.model import Requirement
 

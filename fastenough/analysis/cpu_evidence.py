@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,9 +13,10 @@ from fastenough.analysis import bounds, clusters, sequential
 from fastenough.analysis.blocks import is_stationary, runs_agree
 from fastenough.analysis.disturbances import Disturbances, disturbances, limits_above
 from fastenough.analysis.merged import Merged, merge_samples
-from fastenough.analysis.planning import EventCount, samples_to_decide
 from fastenough.model import Requirement
 
+MINIMUM_DURATION_NS = 10 * 10**9
+"""Shortest measurement for a PASS: activities that recur every second have then occurred ten times."""
 UNSEEN_WITHOUT_PERIOD = 1e-4
 UNSEEN_WITH_PERIOD = 1e-2
 """Rates that must be detectable before "never" is concluded, since few activations may cover a long time."""
@@ -152,14 +152,6 @@ class CpuEvidence:
         return declared is not None and self.disturbances.largest > declared
 
     @property
-    def needed(self) -> int | None:
-        """Activations required for the rate with the declared longest burst; None without one."""
-        declared, allowed = self.requirement.longest_burst, self.requirement.miss_rate
-        if declared is None or not allowed:
-            return None
-        return math.ceil(declared * self.disturbances.events_upper(self.confidence) / allowed)
-
-    @property
     def within(self) -> bool:
         """Whether the data show that the requirement is met, at its limit and at each higher one."""
         return self.within_at_limit and self.higher is None
@@ -171,52 +163,15 @@ class CpuEvidence:
             return self.disturbances.possibly == 0 and self.dense and self.every_ns >= self.requirement.return_time_ns
         if self.disturbances.enough:
             return self.rate_within and self.resolved and self.steady
-        return self.needed is not None and not self.refuted and self.resolved and self.disturbances.n >= self.needed
+        return not self.refuted and self.resolved and self._few_within
 
     @property
-    def deciding(self) -> int | None:
-        """Total number of activations that most likely gives a verdict; None if unknown or unreasonably large."""
-        if self.never or self.refuted or not self.disturbances.n:
-            return None
-        if self.requirement.longest_burst is not None and not self.disturbances.enough:
-            return samples_to_decide(
-                EventCount(self.disturbances.n, self.disturbances.events), self._declared_passes, self._few_fail
-            )
-        if self.disturbances.independent < 1:
-            return None
-        size = self.disturbances.possibly / self.disturbances.independent
-        count = EventCount(self.disturbances.n, self.disturbances.independent, clusters.LEAST_DISTURBANCES)
-        return samples_to_decide(
-            count,
-            lambda n, events: self._rate_passes(n, events, size),
-            lambda n, events: self._rate_fails(n, events, size),
-        )
-
-    def _rate_passes(self, n: float, events: float, size: float) -> bool:
-        longest = longest_event(self.disturbances, self.requirement)
-        return clusters.rate_is_within(
-            n,
-            events * size,
-            size,
-            longest,
-            allowed=self.requirement.miss_rate,
-            confidence=self.confidence,
-            error=self.disturbances.size_error,
-        )
-
-    def _rate_fails(self, n: float, events: float, size: float) -> bool:
-        chance = clusters.chance_of_more(
-            n, events * size, size, self.requirement.miss_rate, self.disturbances.size_error
-        )
-        return chance <= 1.0 - self.confidence
-
-    def _declared_passes(self, n: float, events: float) -> bool:
-        expected = n * self.requirement.miss_rate / (self.requirement.longest_burst or 1)
-        return sequential.log_evidence_below(events, expected) >= sequential.log_required(self.confidence)
-
-    def _few_fail(self, n: float, events: float) -> bool:
-        evidence = sequential.log_evidence_above(events, n * self.requirement.miss_rate)
-        return evidence >= sequential.log_required(self.confidence)
+    def _few_within(self) -> bool:
+        """Whether as few disturbances as these show the rate, with the declared longest burst."""
+        declared, seen = self.requirement.longest_burst, self.disturbances
+        if declared is None:
+            return False
+        return seen.events_are_within(seen.n * self.requirement.miss_rate / declared, self.confidence)
 
 
 def p_value_of(disturbances: Disturbances, allowed: float) -> float:

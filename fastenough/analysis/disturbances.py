@@ -103,10 +103,21 @@ class Disturbances:
         Disturbances that depend on each other are one event, which may begin in the time free of others only.  Where no
         dependence is significant, disturbances count for as many as their spread over time says.
         """
+        events, per_event = self._bounded_events
+        return per_event * sequential.events_upper(events, confidence)
+
+    def events_are_within(self, mean: float, confidence: float) -> bool:
+        """Whether :meth:`events_upper` is at most this mean; several times as quick."""
+        events, per_event = self._bounded_events
+        return sequential.log_evidence_below(events, mean / per_event) >= sequential.log_required(confidence)
+
+    @property
+    def _bounded_events(self) -> tuple[float, float]:
+        """Number of independent events whose mean is bounded, and the factor from this bound to that of all events."""
         if self.clusters.scale:
-            return sequential.events_upper(self.clusters.most, confidence) / max(self.clusters.free, 1e-9)
+            return self.clusters.most, 1.0 / max(self.clusters.free, 1e-9)
         per_event = self.most / min(self.most, max(1.0, self.independent)) if self.most else 1.0
-        return per_event * sequential.events_upper(self.most / per_event, confidence)
+        return self.most / per_event, per_event
 
     @property
     def events(self) -> int:

@@ -14,6 +14,7 @@ from fastenough.analysis.cpu_evidence import CpuEvidence, evidence_per_cpu
 from fastenough.analysis.dependence import PIECES_SUPPORTED
 from fastenough.analysis.machine import steal_text
 from fastenough.analysis.merged import Merged, cpus_not_measured, judged_series, merge_samples
+from fastenough.analysis.planning import activations_to_decide
 from fastenough.model import Requirement, Series, Verdict
 from fastenough.recording import Recording
 
@@ -128,12 +129,21 @@ def _enough_for_rate(evidence: Evidence) -> Iterator[CheckFinding]:
     if lacking:
         weakest = max(lacking, key=lambda cpu: cpu.upper or 0.0)
         text = f"{evidence.place(lacking)}, {wording.rate_text(weakest)}; {_allowed(evidence)}"
-        yield _undecided(
-            weakest,
-            text,
-            "the measured rate is too close to the allowed rate for any reasonable number of samples; "
-            "choose a longer limit or a higher miss rate",
+        yield _undecided(weakest, text, _no_reasonable_number(weakest))
+
+
+def _no_reasonable_number(cpu: CpuEvidence) -> str:
+    """Next step where no number of samples is likely to decide a rate."""
+    if cpu.disturbances.scale_ns:
+        apart = words.duration(words.round_up(cpu.disturbances.scale_ns))
+        return (
+            f"disturbances up to {apart} apart depend on each other, and no reasonable number of samples is likely to "
+            "give a verdict; find their cause, or choose a longer limit"
         )
+    return (
+        "the measured rate is too close to the allowed rate for any reasonable number of samples; "
+        "choose a longer limit or a higher miss rate"
+    )
 
 
 def _enough_disturbances(evidence: Evidence) -> Iterator[CheckFinding]:
@@ -182,7 +192,7 @@ _TO_BE_SEEN = (
 
 def _too_few(evidence: Evidence, weakest: CpuEvidence, some: Sequence[CpuEvidence]) -> CheckFinding:
     text = f"{evidence.place(some)}, {wording.statement(weakest)}; {_allowed(evidence)}"
-    if weakest.needed is None:
+    if weakest.requirement.longest_burst is None:
         text += (
             f"; {_dependence_text(weakest)}fewer than {clusters.LEAST_DISTURBANCES} disturbances: no rate can be "
             "derived (pass --longest-burst if the longest is known)"
@@ -196,7 +206,7 @@ def _allowed(evidence: Evidence) -> str:
 
 def _undecided(weakest: CpuEvidence, text: str, never: str) -> CheckFinding:
     """INCONCLUSIVE, with the number of samples that decides; ``never``: the next step if no number does."""
-    needed = weakest.deciding
+    needed = activations_to_decide(weakest)
     if needed is None:
         return CheckFinding(Verdict.INCONCLUSIVE, text, never)
     more = max(1, needed - weakest.disturbances.n)

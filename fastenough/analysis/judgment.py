@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from fastenough import words
 from fastenough.analysis import checks, evidence, wording
 from fastenough.analysis.assessment import Assessment, CheckFinding, Judgment
+from fastenough.analysis.cpu_evidence import MINIMUM_DURATION_NS
 from fastenough.analysis.distinct import distinct, repetition_cautions
 from fastenough.analysis.evidence import Evidence
 from fastenough.analysis.keys import parameters_of
@@ -35,9 +36,6 @@ from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.head import Head
 from fastenough.recording.wakeups import is_monitor
-
-MINIMUM_DURATION_NS = 10 * 10**9
-"""Shortest measurement for a PASS: activities that recur every second have then occurred ten times."""
 
 _WEIGHT = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.NO_LIMIT)
 """From the most severe.  A failure in sound data stands even if other data is damaged; a judged group outweighs a

@@ -1,78 +1,138 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The number of activations that most likely suffices for a verdict.
+"""Length of a measurement after which a verdict is likely, for one that is undecided: the next step of a report.
 
-So far y independent events were seen in n activations.  The rate of events then is a gamma distribution with y + 1/2
-and n (Jeffreys 1946), and the number of further events until N activations a negative binomial one.  The number of
-activations advised is the least N at which a PASS or a FAIL follows with the chance :data:`GOAL`.
+Longer measurements are simulated and judged as those of a plan are (:mod:`power`), with disturbances like the measured
+ones.  A plan assumes their rate; here it is drawn as the data leave it open: y causes in n activations leave a gamma
+distribution with y + 1/2 and n (Jeffreys 1946).  The causes so far are part of each simulated measurement.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import count
 
+import numpy as np
 from scipy import special
 
-GOAL = 0.88
-"""Probability of a verdict with the advised number of activations."""
-_GROWTH = 1.15
-_HALVINGS = 24
-_MOST_TIMES = 1000
-"""Largest advised multiple of the measured activations; beyond it, the rate is too close to the allowed one."""
+from fastenough.analysis.cpu_evidence import CpuEvidence
+from fastenough.analysis.disturbances import Disturbances
+from fastenough.analysis.power import (
+    MOST_NS,
+    POWERS,
+    SEED,
+    ExpectedMisses,
+    MeasuredMisses,
+    Schedule,
+    fails,
+    goal_of,
+    passes,
+    share_of,
+    simulated_causes,
+)
+from fastenough.model import Requirement
 
-Decides = Callable[[float, float], bool]
-"""Whether ``(n, events)`` gives a verdict."""
+GOAL = goal_of(POWERS[0])
+"""Share of simulated measurements with a verdict at the advised number of activations, as in a plan."""
+_REPETITIONS, _LEAST_REPETITIONS = 120, 20
+"""Simulated measurements of one length, and the least ones after which it may be given up."""
+_STEPS, _STEP, _HALVINGS = 5, 4, 3
+"""Steps to the longest advised length, the factor of each, and how often the last one is halved: by 19 % at last."""
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+"""Multiples of it, modulo 1, are spread evenly over (0, 1), however many there are."""
+_UNSEEN = 0.5
+"""Causes that are expected in as many activations as passed without one (Jeffreys 1946)."""
 
 
 @dataclass(frozen=True)
-class EventCount:
-    """Independent ``events`` in ``n`` activations; ``least``: least number of events for a PASS."""
+class UndecidedMeasurement:
+    """``n`` activations in intervals of ``interval_ns`` whose ``misses`` do not decide what is ``required``.
 
-    n: int
-    events: float
-    least: float = 0.0
-
-    def chance_of_more_than(self, events: float, n: float) -> float:
-        """Probability of more than ``events`` in total after ``n`` activations in total."""
-        further = math.floor(events - self.events + 1e-9)
-        if further < 0:
-            return 1.0
-        return float(special.betaincc(self.events + 0.5, further + 1.0, self.n / n))
-
-
-def samples_to_decide(count: EventCount, passes: Decides, fails: Decides) -> int | None:
-    """Total number of activations that most likely gives a verdict; None if it is unreasonably large.
-
-    ``passes`` holds for few events, ``fails`` for many.
+    ``causes``: of the misses so far; 0 if there were none, and ``misses`` then has the rate of :data:`_UNSEEN` causes.
     """
-    total = float(count.n)
-    while total <= _MOST_TIMES * count.n:
-        total *= _GROWTH
-        if _chance_of_verdict(count, total, passes, fails) >= GOAL:
-            return math.ceil(total)
-    return None
+
+    required: Requirement
+    misses: ExpectedMisses
+    causes: float
+    n: int
+    period_ns: int
+    interval_ns: float
+
+    def chance_of_verdict(self, n: int) -> float:
+        """Probability of a verdict after ``n`` activations in total."""
+        random = np.random.default_rng(SEED)
+        misses, expected, rates = self.misses, max(self.causes, _UNSEEN), self._rates()
+        causes_before = misses.causes_in(self.n, self.period_ns)
+        causes_after = misses.causes_in(n, self.period_ns) - causes_before
+
+        def causes() -> int:
+            before = int(causes_before + random.random()) if self.causes else 0
+            return before + int(random.poisson(causes_after * next(rates) / expected))
+
+        schedule = Schedule(n, self.period_ns, misses.apart_ns, self.interval_ns)
+        measurements = simulated_causes(random, schedule, misses, causes)
+        verdicts = (_decides(seen, self.required) for seen in measurements)
+        return share_of(verdicts, GOAL, _REPETITIONS, _LEAST_REPETITIONS)
+
+    def _rates(self) -> Iterator[float]:
+        """Numbers of causes to expect in ``n`` activations, spread evenly over their distribution."""
+        for number in count(1):
+            yield float(special.gammaincinv(self.causes + _UNSEEN, number * _GOLDEN % 1.0))
 
 
-def _chance_of_verdict(count: EventCount, n: float, passes: Decides, fails: Decides) -> float:
-    most = 20.0 + 20.0 * n / count.n * (1.0 + count.events)
-    passing = _edge(lambda events: passes(n, events), most)
-    failing = _edge(lambda events: not fails(n, events), most)
-    few = (
-        1.0 - count.chance_of_more_than(max(count.least, count.events) - 1.0, n) if count.least > count.events else 0.0
+def activations_to_decide(cpu: CpuEvidence) -> int | None:
+    """Total number of activations that most likely gives a verdict; None if it is unknown or unreasonably large."""
+    seen = cpu.disturbances
+    if cpu.never or cpu.refuted or not seen.n:
+        return None
+    declared = cpu.requirement.longest_burst
+    if seen.independent < 1 and (declared is None or seen.enough):
+        return None
+    required = replace(cpu.requirement, confidence=cpu.confidence)
+    period_ns = cpu.values.period_ns or max(1, round(seen.time_ns / seen.n))
+    interval_ns = seen.n * period_ns / seen.counts.size if seen.counts.size else Schedule.interval_ns
+    if not seen.possibly:
+        misses = ExpectedMisses(_UNSEEN * (declared or 1) / seen.n, declared or 1, float(declared or 1))
+        return _least_number(UndecidedMeasurement(required, misses, 0.0, seen.n, period_ns, interval_ns))
+    misses = _measured(seen).expected()
+    causes = seen.possibly / misses.per_cause
+    return _least_number(UndecidedMeasurement(required, misses, causes, seen.n, period_ns, interval_ns))
+
+
+def _measured(seen: Disturbances) -> MeasuredMisses:
+    return MeasuredMisses(
+        seen.n,
+        seen.possibly,
+        seen.most,
+        seen.longest,
+        seen.longest_run,
+        seen.independent,
+        seen.scale_ns,
+        seen.clusters.most,
     )
-    within = max(0.0, 1.0 - count.chance_of_more_than(passing, n) - few) if passing >= count.events else 0.0
-    return within + count.chance_of_more_than(failing, n)
 
 
-def _edge(holds: Callable[[float], bool], most: float) -> float:
-    """Greatest number of events for which ``holds`` is true; -1 if none."""
-    if not holds(0.0):
-        return -1.0
-    low, high = 0.0, most
-    if holds(high):
-        return high
+@lru_cache(maxsize=256)
+def _least_number(undecided: UndecidedMeasurement) -> int | None:
+    """The least number, of those tried, with which the chance of a verdict reaches :data:`GOAL`."""
+    most = min(undecided.misses.most_resolved(undecided.period_ns), MOST_NS / undecided.period_ns)
+    low = high = undecided.n
+    for _ in range(_STEPS):
+        low, high = high, _STEP * high
+        if high > most:
+            return None
+        if undecided.chance_of_verdict(high) >= GOAL:
+            break
+    else:
+        return None
     for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+        middle = math.ceil(math.sqrt(low * high))
+        low, high = (low, middle) if undecided.chance_of_verdict(middle) >= GOAL else (middle, high)
+    return high
+
+
+def _decides(disturbances: Disturbances, required: Requirement) -> float:
+    """Probability of PASS or FAIL."""
+    return passes(disturbances, required) + fails(disturbances, required)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastenough.analysis import blocks, bounds, clusters, sequential
-from fastenough.analysis.cpu_evidence import UNSEEN_WITH_PERIOD, CpuEvidence, p_value_of
+from fastenough.analysis.cpu_evidence import MINIMUM_DURATION_NS, UNSEEN_WITH_PERIOD, CpuEvidence, p_value_of
 from fastenough.analysis.dependence import scale_of
 from fastenough.analysis.disturbances import (
     GAP_PERIODS,
@@ -26,19 +26,19 @@ from fastenough.analysis.disturbances import (
     dominance,
     size_of_clusters,
 )
-from fastenough.analysis.judgment import MINIMUM_DURATION_NS
 from fastenough.analysis.merged import Merged
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Histogram
 
 POWERS = (0.8, 0.95)
 """Probabilities of the verdict for which durations are given."""
-_SEED = 20260101
+SEED = 20260101
+"""Of all simulations: the same question gets the same answer."""
 _REPETITIONS, _LEAST_REPETITIONS = 1000, 60
 """Simulated measurements of one length, and the least ones after which it may be given up."""
 _CLEARLY = 3.0
 """Standard errors below a power at which a length is given up."""
-_RESERVED = 0.15
+_RESERVED = 0.25
 """Share of the chance of no verdict that a length must leave unused: the checks at higher limits, which depend on the
 tail and are not simulated, refuse some measurements, and the first one of many lengths that has a power may have it by
 chance."""
@@ -47,7 +47,7 @@ _STEP, _LONG_STEP = 1.12, 1.3
 _FAR = 0.3
 _MOST_ALLOWED, _MOST_EXPECTED = 3000, 100
 """Longest length: with so many allowed disturbances, and with so many expected ones."""
-_MOST_NS = 2**62
+MOST_NS = 2**62
 """Longest duration that can be requested."""
 _MOST_UNITED = 0.5
 """Rate from which on disturbances are not counted as overlapping."""
@@ -66,7 +66,7 @@ FloatArray = NDArray[np.float64]
 Numbers = list[int | None]
 """Numbers of activations, in the order of :data:`POWERS`; None if no reasonable number has the power."""
 _NO_NUMBERS: Numbers = [None for _ in POWERS]
-Judge = Callable[[Disturbances, Requirement, Merged], float]
+Judge = Callable[[Disturbances, Requirement], float]
 """Probability of a verdict on these disturbances."""
 
 
@@ -101,6 +101,51 @@ class ExpectedMisses:
         """Mean number of causes in ``n`` activations and the lead, so that the union of their misses has the rate."""
         rate = -math.log1p(-self.rate) if self.rate < _MOST_UNITED else self.rate
         return (n + self.lead(period_ns)) * rate / self.per_cause
+
+    def most_resolved(self, period_ns: float) -> float:
+        """Activations whose disturbances can be placed closely enough for several of one cause; without end if each
+        has one."""
+        if self.together == 1:
+            return math.inf
+        resolved = _MOST_RESOLVED * self.apart_ns / _CELLS_APART / period_ns
+        return min(resolved, 0.9 * _MOST_PLACED * self.burst / self.rate)
+
+
+@dataclass(frozen=True)
+class MeasuredMisses:
+    """``exceeded`` misses of one CPU in ``n`` activations, in ``number`` disturbances; the other fields as those of
+    :class:`StatedMaximum`, ``clusters`` as its number of clusters."""
+
+    n: int
+    exceeded: int
+    number: int
+    longest: int
+    longest_run: float
+    independent: float
+    scale_ns: float
+    clusters: int
+
+    def expected(self) -> ExpectedMisses:
+        """Misses in disturbances like these: mean length, its variation, and number per cause.
+
+        If there are too few disturbances to estimate these, each has the greatest possible length.
+        """
+        rate, number = self.exceeded / self.n, self.number
+        if not self.scale_ns and self.independent < 1:
+            return ExpectedMisses(rate, max(1, self.longest), max(self.longest_run, float(self.longest)))
+        burst, together, variation = _per(self.exceeded, number), 1, 0.0
+        if self.scale_ns:
+            together = max(1, round(number / max(1, self.clusters)))
+        elif burst > 1:
+            variation = math.sqrt(max(0.0, number / self.independent - 1.0))
+        else:  # the recording may not show which misses follow each other
+            burst = _per(self.exceeded, min(number, self.independent))
+        return ExpectedMisses(rate, burst, max(self.longest_run, float(burst)), variation, together, self.scale_ns)
+
+
+def _per(exceeded: int, events: float) -> int:
+    """Misses of an event in the mean, rounded up."""
+    return max(1, math.ceil(exceeded / events - 1e-9))
 
 
 @dataclass(frozen=True)
@@ -166,20 +211,19 @@ class PlanQuestion:
             least = clusters.LEAST_DISTURBANCES / 2 * misses.per_cause / misses.rate
         else:
             return _NO_NUMBERS
-        return self._least_numbers(max(least, MINIMUM_DURATION_NS / self.period_ns), _passes)
+        return self._least_numbers(max(least, MINIMUM_DURATION_NS / self.period_ns), passes)
 
     def _fails_after(self) -> Numbers:
-        return self._least_numbers(self.misses.per_cause / self.misses.rate, _fails)
+        return self._least_numbers(self.misses.per_cause / self.misses.rate, fails)
 
     def _least_numbers(self, least: float, judge: Judge) -> Numbers:
         """Least numbers of activations, of those tried from ``least`` on, with which the verdict has each power."""
         numbers: Numbers = []
-        most = max(least, min(self._most, _MOST_NS / self.period_ns))
+        most = max(least, min(self._most, MOST_NS / self.period_ns))
         n = least
-        while n <= most and n * self.period_ns <= _MOST_NS and len(numbers) < len(POWERS):
+        while n <= most and n * self.period_ns <= MOST_NS and len(numbers) < len(POWERS):
             share = self._share(math.ceil(n), judge, POWERS[len(numbers)])
-            goals = (power + _RESERVED * (1.0 - power) for power in POWERS[len(numbers) :])
-            numbers += [math.ceil(n) for goal in goals if share >= goal]
+            numbers += [math.ceil(n) for power in POWERS[len(numbers) :] if share >= goal_of(power)]
             n *= _LONG_STEP if share < _FAR else _STEP
         return numbers + [None] * (len(POWERS) - len(numbers))
 
@@ -188,21 +232,32 @@ class PlanQuestion:
         """Activations beyond which the expected rate counts as too close to the allowed one."""
         misses = self.misses
         if misses.together > 1:
-            resolved = _MOST_RESOLVED * misses.apart_ns / _CELLS_APART / self.period_ns
-            return min(resolved, 0.9 * _MOST_PLACED * misses.burst / misses.rate)
+            return misses.most_resolved(self.period_ns)
         largest = max(misses.longest, self.required.longest_burst or 0)
         expected = _MOST_EXPECTED * misses.per_cause / misses.rate if misses.rate else 0.0
         return max(_MOST_ALLOWED * largest / self.required.miss_rate, expected)
 
     def _share(self, n: int, judge: Judge, power: float) -> float:
-        """Share of simulated measurements with the verdict; of the first ones where it is clearly below ``power``."""
-        verdicts, number = 0.0, 0
-        for number, disturbances in enumerate(simulated(np.random.default_rng(_SEED), n, self.misses, self.period_ns)):
-            hopeless = number >= _LEAST_REPETITIONS and verdicts < (power - _CLEARLY * _error(power, number)) * number
-            if number == _REPETITIONS or hopeless:
-                break
-            verdicts += judge(disturbances, self.required, _VALUES)
-        return verdicts / number
+        """Share of simulated measurements with the verdict."""
+        random = np.random.default_rng(SEED)
+        verdicts = (judge(seen, self.required) for seen in simulated(random, n, self.misses, self.period_ns))
+        return share_of(verdicts, power, _REPETITIONS, _LEAST_REPETITIONS)
+
+
+def share_of(verdicts: Iterator[float], power: float, repetitions: int, least: int) -> float:
+    """Mean of ``repetitions`` verdicts, or of the first ``least`` or more where it is clearly below ``power``."""
+    total, number = 0.0, 0
+    for number, verdict in enumerate(verdicts):
+        hopeless = number >= least and total < (power - _CLEARLY * _error(power, number)) * number
+        if number == repetitions or hopeless:
+            break
+        total += verdict
+    return total / number
+
+
+def goal_of(power: float) -> float:
+    """Share of simulated measurements with the verdict from which on a length counts as having the power."""
+    return power + _RESERVED * (1.0 - power)
 
 
 def _error(share: float, repetitions: int) -> float:
@@ -212,12 +267,20 @@ def _error(share: float, repetitions: int) -> float:
 
 def simulated(random: np.random.Generator, n: int, misses: ExpectedMisses, period_ns: int) -> Iterator[Disturbances]:
     """Disturbances of measurements of ``n`` activations, without end: their causes are independent of each other."""
-    schedule = _Schedule(n, period_ns, misses.apart_ns)
     causes = misses.causes_in(n, period_ns)
+    return simulated_causes(
+        random, Schedule(n, period_ns, misses.apart_ns), misses, lambda: int(random.poisson(causes))
+    )
+
+
+def simulated_causes(
+    random: np.random.Generator, schedule: Schedule, misses: ExpectedMisses, causes: Callable[[], int]
+) -> Iterator[Disturbances]:
+    """Disturbances of measurements, without end; ``causes``: draws their number in one measurement."""
     while True:
-        number = int(random.poisson(causes))
+        number = causes()
         if number * misses.together <= _MOST_PLACED:
-            yield schedule.placed(*_runs(random, number, n, misses, period_ns))
+            yield schedule.placed(*_runs(random, number, schedule.n, misses, schedule.period_ns))
         else:
             cells = schedule.cells
             yield schedule.counted(random.multinomial(number, np.full(cells, 1.0 / cells)), misses)
@@ -240,8 +303,17 @@ def _runs(
     at, ends = np.maximum(at[order], 0.0), np.maximum.accumulate(np.minimum(ends[order], n))
     within = (ends > 0) & (at < n)
     at, ends = at[within], ends[within]
-    first = np.flatnonzero(np.r_[True, at[1:] > ends[:-1]][: at.size])
-    return at[first], ends[np.r_[first[1:], at.size][: first.size] - 1]
+    first = np.flatnonzero(_first_and(at[1:] > ends[:-1])[: at.size])
+    return at[first], ends[np.append(first[1:], at.size)[: first.size] - 1]
+
+
+def _first_and(begins: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Marks of items of which the first always begins something."""
+    return np.concatenate(([True], begins))
+
+
+def _alternating(first: FloatArray, second: FloatArray) -> FloatArray:
+    return np.stack((first, second), axis=1).ravel()
 
 
 def _lengths(random: np.random.Generator, number: int, misses: ExpectedMisses) -> FloatArray:
@@ -255,8 +327,8 @@ def _lengths(random: np.random.Generator, number: int, misses: ExpectedMisses) -
 
 
 @dataclass(frozen=True)
-class _Schedule:
-    """A measurement of ``n`` activations; its misses are counted in ``cells``.
+class Schedule:
+    """A measurement of ``n`` activations in intervals of ``interval_ns``; its misses are counted in ``cells``.
 
     These are fine enough for disturbances of one cause that are ``apart_ns`` apart.
     """
@@ -264,6 +336,7 @@ class _Schedule:
     n: int
     period_ns: int
     apart_ns: float = 0.0
+    interval_ns: float = _INTERVAL_NS
 
     @property
     def time_ns(self) -> int:
@@ -271,7 +344,7 @@ class _Schedule:
 
     @property
     def _intervals(self) -> int:
-        return max(1, round(min(self.time_ns / _INTERVAL_NS, 2.0**60)))
+        return max(1, round(min(self.time_ns / self.interval_ns, 2.0**60)))
 
     @property
     def cells(self) -> int:
@@ -284,10 +357,10 @@ class _Schedule:
             return self._of(np.empty(0, dtype=np.int64), RunLengths(0, 0.0, 0.0), (0, 0))
         lengths, width = ends - begins, self.n / self._intervals
         between = np.floor(begins[1:] / width) - np.floor((ends[:-1] - 1.0) / width) - 1.0
-        groups = np.add.reduceat(lengths, np.flatnonzero(np.r_[True, between * width >= GAP_PERIODS]))
+        groups = np.add.reduceat(lengths, np.flatnonzero(_first_and(between * width >= GAP_PERIODS)))
         edges = np.floor(np.linspace(0.0, self.n, self.cells + 1))
         up_to = np.cumsum(lengths)
-        misses = np.interp(edges, np.c_[begins, ends].ravel(), np.c_[up_to - lengths, up_to].ravel())
+        misses = np.interp(edges, _alternating(begins, ends), _alternating(up_to - lengths, up_to))
         counts = np.diff(np.rint(misses)).astype(np.int64)
         runs = RunLengths(begins.size, float(lengths @ lengths), float(lengths.max()))
         return self._of(counts, runs, (groups.size, int(groups.max())))
@@ -328,17 +401,17 @@ class _Schedule:
         )
 
 
-def _passes(disturbances: Disturbances, required: Requirement, values: Merged) -> float:
+def passes(disturbances: Disturbances, required: Requirement) -> float:
     """Probability of PASS, as of a recording; the test of stationarity refuses a steady system at its level."""
-    evidence = CpuEvidence(values, disturbances, required, required.confidence)
+    evidence = CpuEvidence(_VALUES, disturbances, required, required.confidence)
     if not disturbances.enough:
-        return float(evidence.within)
+        return float(evidence.within_at_limit)
     return (evidence.rate_within and evidence.resolved) * (1.0 - blocks.LEVEL)
 
 
-def _fails(disturbances: Disturbances, required: Requirement, values: Merged) -> float:
-    """Probability of FAIL, as of :func:`_passes`."""
-    evidence = CpuEvidence(values, disturbances, required, required.confidence)
+def fails(disturbances: Disturbances, required: Requirement) -> float:
+    """Probability of FAIL, as of :func:`passes`."""
+    evidence = CpuEvidence(_VALUES, disturbances, required, required.confidence)
     if not disturbances.enough or 2 * disturbances.surely > disturbances.n:
         return float(evidence.p_value <= 1.0 - required.confidence)
     return (evidence.resolved and p_value_of(disturbances, required.miss_rate) <= 1.0 - required.confidence) * (

@@ -12,9 +12,8 @@ import click
 from fastenough import words
 from fastenough.analysis import board_rates
 from fastenough.analysis.clusters import holm
-from fastenough.analysis.cpu_evidence import CpuEvidence, evidence_per_cpu
+from fastenough.analysis.cpu_evidence import MINIMUM_DURATION_NS, CpuEvidence, evidence_per_cpu
 from fastenough.analysis.fleet import requirement_text, share_text
-from fastenough.analysis.judgment import MINIMUM_DURATION_NS
 from fastenough.analysis.merged import merge_samples
 from fastenough.cli.archive_options import ArchiveOptions, archive_options, print_first_rows
 from fastenough.cli.commands import Command

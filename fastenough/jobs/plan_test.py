@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fastenough import words
 from fastenough.analysis import judge
 from fastenough.analysis.assessment import Judgment, StatedMaximum
-from fastenough.analysis.power import ExpectedMisses, PlannedVerdict, PlanQuestion
+from fastenough.analysis.power import ExpectedMisses, MeasuredMisses, PlannedVerdict, PlanQuestion
 from fastenough.model import BadInput, Requirement, Verdict
 from fastenough.recording import Recording
 
@@ -121,26 +121,17 @@ def _period_ns(recording: Recording, worst: StatedMaximum) -> int:
 
 
 def _seen(worst: StatedMaximum) -> ExpectedMisses:
-    """Expected misses in disturbances like those of this CPU: mean length, its variation, and number per cause.
-
-    If there are too few disturbances to estimate these, each has the greatest possible length.
-    """
-    rate, number = worst.exceeded / worst.n, worst.disturbances[1]
-    if not worst.scale_ns and worst.independent < 1:
-        return ExpectedMisses(rate, max(1, worst.longest), max(worst.longest_run, float(worst.longest)))
-    burst, together, variation = _per(worst.exceeded, number), 1, 0.0
-    if worst.scale_ns:
-        together = max(1, round(number / max(1, worst.clusters)))
-    elif burst > 1:
-        variation = math.sqrt(max(0.0, number / worst.independent - 1.0))
-    else:  # the recording may not tell which misses follow each other
-        burst = _per(worst.exceeded, min(number, worst.independent))
-    return ExpectedMisses(rate, burst, max(worst.longest_run, float(burst)), variation, together, worst.scale_ns)
-
-
-def _per(exceeded: int, events: float) -> int:
-    """Misses of an event in the mean, rounded up."""
-    return max(1, math.ceil(exceeded / events - 1e-9))
+    """Expected misses in disturbances like those of this CPU."""
+    return MeasuredMisses(
+        worst.n,
+        worst.exceeded,
+        worst.disturbances[1],
+        worst.longest,
+        worst.longest_run,
+        worst.independent,
+        worst.scale_ns,
+        worst.clusters,
+    ).expected()
 
 
 def _cautions(worst: StatedMaximum, required: Requirement) -> Iterator[str]:

@@ -22,14 +22,11 @@ from fastenough.analysis.disturbances import OrderSource
 from fastenough.analysis.power import POWERS, ExpectedMisses, PlanQuestion
 from fastenough.model import Requirement, Verdict
 from tests.support.confidence import (
-    FIRST,
-    MOST_TIMES,
     STATED,
     Again,
     Counted,
     Coverage,
     Errors,
-    after_advice,
     by_advice,
     by_chosen_limit,
     by_looks,
@@ -41,7 +38,6 @@ from tests.support.confidence import (
     errors_of_runs,
     made,
     most_errors,
-    shares,
 )
 from tests.support.late_values import (
     CHANGING,
@@ -50,10 +46,10 @@ from tests.support.late_values import (
     STEADY,
     Machine,
     bursts,
-    geometric,
     independent,
     singles_and_stalls,
 )
+from tests.support.long_measurements import FIRST, Bursts, after_advice, geometric_of, of_length, shares
 from tests.support.simulated import SEED, main, percent
 
 METHOD = Path(__file__).resolve().parents[2] / "docs" / "method.md"
@@ -214,40 +210,66 @@ def advised(repetitions: int, seed: int) -> Iterator[Row]:
         yield _error_row(f"{name}; measured on as advised, up to 5 looks", found, most, True)
 
 
-FOLLOWED = tuple(product(("independent", "bursts of 20"), (0.3, 0.5, 2.0)))
+VARIED = 5
+"""Mean length of bursts whose lengths vary."""
+VARIED_NAME = f"bursts of {VARIED} in the mean, geometric"
+FOLLOWED: dict[str, tuple[Bursts, int | None]] = {
+    "independent": (of_length(1), None),
+    "independent, declared": (of_length(1), 1),
+    "bursts of 20": (of_length(20), None),
+    "bursts of 20, declared": (of_length(20), 20),
+    VARIED_NAME: (geometric_of(VARIED), None),
+}
+"""By name: the machine, and the longest burst declared."""
+FOLLOWED_TIMES = (0.3, 0.5, 0.8, 1.25, 2.0)
 LEAST_DECIDED = 0.8
 
 
 def followed(repetitions: int, seed: int) -> Iterator[Row]:
     """Whether exactly the advised amount decides, of a first minute in which 15 disturbances are allowed, or 4 with
     the longest burst declared."""
-    for number, ((name, times), declared) in enumerate(product(FOLLOWED, (False, True))):
-        machine, size = STEADY[name]
-        allowed = _rate(FIRST, 4 if declared else 15, size)
-        required = Requirement(1, allowed, 1 - STATED, int(size) if declared else None)
+    for number, (name, times) in enumerate(product(FOLLOWED, FOLLOWED_TIMES)):
+        machine, declared = FOLLOWED[name]
+        allowed = _rate(FIRST, 4 if declared else 15, machine.mean)
+        required = Requirement(1, allowed, 1 - STATED, declared)
         found = after_advice(machine, np.random.default_rng([seed, number]), repetitions, times * allowed, required)
-        least = float(stats.binom.ppf(0.001, max(1, round(found.given * repetitions)), LEAST_DECIDED))
-        held = found.decided * round(found.given * repetitions) >= least or found.given == 0
         yield Row(
             (
-                f"{name}{', declared' if declared else ''}; {times:g} times the allowed rate",
-                percent(found.given),
-                percent(found.decided),
+                f"{name}; {times:g} times the allowed rate",
+                str(found.undecided),
+                percent(found.given / max(1, found.undecided)),
+                _share_with_error(found.decided, found.given),
+                _share_with_error(found.wrong, found.given),
                 f"{found.times:.1f}",
             ),
-            held,
+            found.decided >= stats.binom.ppf(0.001, found.given, LEAST_DECIDED) or not found.given,
         )
+
+
+FOLLOWED_COLUMNS = (
+    "machine",
+    "undecided",
+    "advice is given",
+    "then decided",
+    "wrongly",
+    "median advised length, relative to the first",
+)
+
+
+def _share_with_error(some: int, of: int) -> str:
+    if not of:
+        return "–"
+    share = some / of
+    return f"{percent(share)} (± {100 * np.sqrt(share * (1 - share) / of):.1f})"
 
 
 PLANNED_RATE = 5e-4
 """Allowed disturbances per activation of a planned measurement."""
-VARIED = 5
-"""Mean length of bursts whose lengths vary."""
-PLANNED: dict[str, tuple[Machine, ExpectedMisses]] = {
-    "independent": (independent, ExpectedMisses(0.0)),
-    "bursts of 20": (partial(bursts, length=20), ExpectedMisses(0.0, 20, 20.0)),
-    f"bursts of {VARIED} in the mean, geometric": (
-        partial(geometric, mean=VARIED),
+PLANNED: dict[str, tuple[Bursts, ExpectedMisses]] = {
+    "independent": (of_length(1), ExpectedMisses(0.0)),
+    "bursts of 20": (of_length(20), ExpectedMisses(0.0, 20, 20.0)),
+    VARIED_NAME: (
+        geometric_of(VARIED),
         ExpectedMisses(0.0, VARIED, 4.0 * VARIED, float(np.sqrt(1 - 1 / VARIED))),
     ),
 }
@@ -463,9 +485,9 @@ def simulated(repetitions: int) -> tuple[str, bool]:
             list(advised(fewer_repetitions, SEED)),
         ),
         (
-            f"One further measurement of the advised length, up to {MOST_TIMES} times as long, of those undecided "
-            f"after a first minute at 1 kHz, {fewer_repetitions:,} times each:",
-            ("machine", "advice is given", "then decided", "median advised length, relative to the first"),
+            f"One further measurement of exactly the advised length, of those undecided after a first minute at 1 kHz, "
+            f"{fewer_repetitions:,} first minutes each (± standard error):",
+            FOLLOWED_COLUMNS,
             list(followed(fewer_repetitions, SEED)),
         ),
         (

@@ -24,6 +24,7 @@ from fastenough.analysis.cpu_evidence import CpuEvidence
 from fastenough.analysis.dependence import MORE_OFTEN, has_long_memory, scale_of
 from fastenough.analysis.disturbances import Disturbances, OrderSource, RunLengths, dominance, grouped_counts
 from fastenough.analysis.merged import Merged
+from fastenough.analysis.planning import activations_to_decide
 from fastenough.analysis.resampling import Blocks
 from fastenough.model import Requirement
 from fastenough.recording import Histogram
@@ -268,10 +269,7 @@ def _of_merged(runs: list[Counted], requirement: Requirement) -> CpuEvidence:
     return CpuEvidence(_VALUES, replace(seen, run_of=run_of), requirement, requirement.confidence)
 
 
-MOST_LOOKS = 5
-
-
-MOST_TIMES = 40
+MOST_LOOKS, MOST_TIMES = 5, 40
 
 
 def by_advice(
@@ -285,56 +283,13 @@ def by_advice(
         for _ in range(MOST_LOOKS):
             [one] = verdicts(counts, requirement)
             passed, failed = passed + one.within, failed + (one.p_value <= STATED)
-            more = 0 if one.deciding is None else ceil((one.deciding - counts.n) / WIDTH)
+            deciding = activations_to_decide(one)
+            more = 0 if deciding is None else ceil((deciding - counts.n) / WIDTH)
             there = counts.counts.shape[1]
             if one.within or one.p_value <= STATED or not 0 < more <= MOST_TIMES * intervals - there:
                 break
             counts = joined([counts, made(machine, random, 1, more, allowed)], 1)
     return Errors(passed / repetitions, failed / repetitions, 0.0)
-
-
-@dataclass(frozen=True)
-class Advised:
-    """Of measurements that were undecided: the share that advice was given for, the share of these that were decided
-    after exactly the advised amount, and the median of that amount, in times of what was measured first."""
-
-    given: float
-    decided: float
-    times: float
-
-
-FIRST = 60
-"""Intervals of the first measurement of those that are followed by what is advised."""
-
-
-def after_advice(
-    machine: Machine, random: np.random.Generator, repetitions: int, true: float, required: Requirement
-) -> Advised:
-    """Measure once, and where it is undecided once more as long as is advised; ``true``: the rate of the machine."""
-    undecided, times, decided = 0, [], 0
-    for _ in range(repetitions):
-        counts = made(machine, random, 1, FIRST, true)
-        [one] = verdicts(counts, required)
-        if one.within or one.p_value <= STATED:
-            continue
-        undecided += 1
-        deciding = one.deciding
-        if deciding is None or deciding > MOST_TIMES * counts.n:
-            continue
-        times.append(deciding / counts.n)
-        more = made(machine, random, 1, max(1, ceil((deciding - counts.n) / WIDTH)), true)
-        [two] = verdicts(joined([counts, more], 1), required)
-        decided += two.within or two.p_value <= STATED
-    return Advised(len(times) / max(1, undecided), decided / max(1, len(times)), float(np.median(times or [0.0])))
-
-
-def shares(
-    machine: Machine, random: np.random.Generator, repetitions: int, n: int, true: float, *, required: Requirement
-) -> tuple[float, float]:
-    """Shares of PASS and of FAIL in measurements of about ``n`` activations; ``true``: the rate of the machine."""
-    found = list(verdicts(made(machine, random, repetitions, max(1, ceil(n / WIDTH)), true), required))
-    failed = sum(one.p_value <= 1 - required.confidence for one in found)
-    return sum(one.within for one in found) / repetitions, failed / repetitions
 
 
 class Again(StrEnum):

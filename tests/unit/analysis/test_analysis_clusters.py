@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import stats
 
-from fastenough.analysis import blocks, clusters, dependence, extremal, planning, sequential
+from fastenough.analysis import blocks, clusters, dependence, extremal, sequential
 from tests.support.late_values import remembered
 
 
@@ -65,34 +65,6 @@ def test_one_more_of_the_longest_is_taken_as_seen() -> None:
     found = 100_000 * clusters.rate_upper(100_000, x, size, 60, 0.95)
     assert upper < found < 2 * upper
     assert found > 1.1 * 100_000 * clusters.rate_upper(100_000, x, size, 1, 0.95)
-
-
-@pytest.mark.parametrize(("events", "allowed"), [(5.0, 0.009), (12.0, 0.016)])
-def test_as_many_samples_as_advised_decide_in_most_cases(events: float, allowed: float) -> None:
-    """Counted on rates drawn as the data leave them open; what decides if all goes on as it did decides less often."""
-
-    def passes(n: float, seen: float) -> bool:
-        return bool(special.gammaincinv(seen + 1, 0.95) <= allowed * n)
-
-    def fails(n: float, seen: float) -> bool:
-        return bool(seen > 0 and special.gammaincinv(seen, 0.05) > allowed * n)
-
-    total = planning.samples_to_decide(planning.EventCount(1000, events), passes, fails)
-    assert total is not None
-    random = np.random.default_rng(4)
-    rates = random.gamma(events + 0.5, 1 / 1000, 3000)
-    decided = []
-    as_seen = next(n for n in range(1000, 10**5, 10) if passes(n, events * n / 1000))
-    for n in (total, as_seen):
-        later = events + random.poisson(rates * (n - 1000))
-        decided.append(np.mean([passes(n, seen) or fails(n, seen) for seen in later]))
-    assert decided[0] >= 0.83 and decided[1] < 0.75
-
-
-def test_no_amount_is_advised_at_the_rate_allowed() -> None:
-    assert (
-        planning.samples_to_decide(planning.EventCount(1000, 5.0), lambda n, seen: False, lambda n, seen: False) is None
-    )
 
 
 def test_where_most_exceed_the_rest_is_counted() -> None:

@@ -19,8 +19,9 @@ from fastenough.analysis.cpu_evidence import CpuEvidence
 from fastenough.analysis.disturbances import Disturbances, OrderSource
 from fastenough.analysis.power import POWERS, ExpectedMisses, PlannedVerdict, PlanQuestion
 from fastenough.model import Requirement, Verdict
-from tests.support.confidence import WIDTH, counted, disturbances_of, made, shares
-from tests.support.late_values import Machine, bursts, geometric, independent
+from tests.support.confidence import WIDTH, counted, disturbances_of, made
+from tests.support.late_values import Machine, bursts, geometric
+from tests.support.long_measurements import geometric_of, of_length, shares
 
 pytestmark = pytest.mark.check
 PERIOD_NS = 10**6
@@ -72,7 +73,7 @@ def test_a_planned_measurement_has_its_verdict_as_often_as_stated(
     allowed, repetitions = 1e-3 * burst, 100
     planned = answer(times * allowed, burst=burst, allowed=allowed, longest_burst=longest_burst)
     assert planned.verdict is (Verdict.PASS if times < 1 else Verdict.FAIL)
-    machine = independent if burst == 1 else partial(bursts, length=burst)
+    machine = of_length(burst)
     required, which = Requirement(1, allowed, longest_burst=longest_burst), int(times > 1)
 
     def share(n: int) -> float:
@@ -92,7 +93,7 @@ def test_simulated_disturbances_are_counted_as_in_a_recording(longest: int) -> N
             late[0, begin : begin + int(random.integers(1, longest + 1))] = True
         edges = np.flatnonzero(np.diff(np.r_[False, late[0], False])).astype(np.float64)
         expected = disturbances_of(counted(late), 0, OrderSource.LIMIT)
-        found = power._Schedule(n, PERIOD_NS).placed(edges[::2], edges[1::2])
+        found = power.Schedule(n, PERIOD_NS).placed(edges[::2], edges[1::2])
         for name in ("n", "time_ns", "surely", "possibly", "least", "most", "longest", "size", "longest_run"):
             assert getattr(found, name) == getattr(expected, name), name
         assert found.counts.tolist() == expected.counts.tolist()
@@ -133,7 +134,7 @@ def test_a_plan_for_lengths_that_vary_has_its_verdict_as_often_as_stated() -> No
     """With all bursts as long as the mean burst of a miss, a length is planned at which a third passes."""
     misses, required = ExpectedMisses(0.3 * 2.5e-3, 5, 20.0, 0.894), Requirement(1, 2.5e-3)
     n = PlanQuestion(required, misses, PERIOD_NS).answer().durations[0].n or 0
-    passed, _ = shares(partial(geometric, mean=5), np.random.default_rng(6), 150, n, misses.rate, required=required)
+    passed, _ = shares(geometric_of(5), np.random.default_rng(6), 150, n, misses.rate, required=required)
     assert passed >= float(stats.binom.ppf(0.001, 150, POWERS[0])) / 150
     alike = replace(misses, burst=9, variation=0.0)
     shorter = PlanQuestion(required, alike, PERIOD_NS).answer().durations[0].n or 0
@@ -142,17 +143,17 @@ def test_a_plan_for_lengths_that_vary_has_its_verdict_as_often_as_stated() -> No
 
 @pytest.mark.parametrize(("rate", "longest_burst"), [(5e-4, None), (1e-4, 3), (3e-3, None)])
 def test_disturbances_are_judged_as_those_of_a_recording(rate: float, longest_burst: int | None) -> None:
-    required, values = Requirement(1, 1e-3, longest_burst=longest_burst), power._VALUES
+    required = Requirement(1, 1e-3, longest_burst=longest_burst)
     drawn = power.simulated(np.random.default_rng(2), 90_000, ExpectedMisses(rate), PERIOD_NS)
     some = list(islice(drawn, 250))
     assert not all(seen.clusters.supported for seen in some) or rate < 5e-4
     for seen in some:
-        weighed = CpuEvidence(values, seen, required, required.confidence)
+        weighed = CpuEvidence(power._VALUES, seen, required, required.confidence)
         if not weighed.steady:
             continue
         for share, given in (
-            (power._passes(seen, required, values), weighed.within),
-            (power._fails(seen, required, values), weighed.p_value <= 0.05),
+            (power.passes(seen, required), weighed.within),
+            (power.fails(seen, required), weighed.p_value <= 0.05),
         ):
             assert share == pytest.approx(given * (1 - LEVEL if seen.enough else 1))
 

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Measurements of millions of activations, of which only the late ones are made up: whether plans and advice suffice.
+
+Bursts begin independently, may overlap, and may begin before the measurement.  Nothing here is the program's own but
+the verdicts and the advice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastenough.analysis.planning import activations_to_decide
+from fastenough.model import Requirement
+from tests.support.confidence import WIDTH, Counted, joined, verdicts
+
+IntArray = NDArray[np.int64]
+
+FIRST = 60
+"""Intervals of the first measurement of those that are followed by what is advised."""
+_LEAD = 50
+"""Mean lengths before a measurement from which on bursts are made up."""
+
+
+@dataclass(frozen=True)
+class Bursts:
+    """Bursts with this mean length; ``lengths``: draws so many."""
+
+    mean: float
+    lengths: Callable[[np.random.Generator, int], IntArray]
+
+    def measured(self, random: np.random.Generator, intervals: int, rate: float) -> Counted:
+        """One measurement, in which activations are late at this rate in the long run."""
+        n, lead = intervals * WIDTH, ceil(_LEAD * self.mean)
+        number = random.poisson((n + lead) * -np.log1p(-rate) / self.mean)
+        begins = np.sort(random.integers(-lead, n, number))
+        return counted_bursts(begins, self.lengths(random, number), n)
+
+
+def of_length(length: int) -> Bursts:
+    return Bursts(length, lambda random, number: np.full(number, length))
+
+
+def geometric_of(mean: int) -> Bursts:
+    return Bursts(mean, lambda random, number: random.geometric(1 / mean, number))
+
+
+def counted_bursts(begins: IntArray, lengths: IntArray, n: int) -> Counted:
+    """What is counted of bursts, in the order of their begin; what lies outside of the ``n`` activations is not."""
+    ends = np.minimum(np.maximum.accumulate(begins + lengths), n)
+    begins = np.maximum(begins, 0)
+    begins, ends = begins[ends > begins], ends[ends > begins]
+    before = np.concatenate([[-1], ends[:-1]])[: ends.size]
+    first = np.flatnonzero(begins > before)
+    runs = np.append(ends[first[1:] - 1], ends[-1:]) - begins[first]
+    late = np.repeat(begins[first] - np.cumsum(runs) + runs, runs) + np.arange(runs.sum())
+    rows = [np.array([value]) for value in (late.size, runs.size, (runs**2).sum(), runs.max(initial=0))]
+    exceeded, number, squares, longest = rows
+    return Counted(n, exceeded, number, squares, longest, np.bincount(late // WIDTH, minlength=n // WIDTH)[None, :])
+
+
+@dataclass(frozen=True)
+class Advised:
+    """Of measurements that were undecided: how many advice was given for, how many of these had a verdict, and how many
+    a wrong one, after exactly the advised amount; the median of that amount, in times of what was measured first."""
+
+    undecided: int
+    given: int
+    decided: int
+    wrong: int
+    times: float
+
+
+def after_advice(
+    bursts: Bursts, random: np.random.Generator, repetitions: int, rate: float, required: Requirement
+) -> Advised:
+    """Measure once, and where it is undecided once more as long as is advised."""
+    undecided, decided, wrong, times = 0, 0, 0, []
+    for _ in range(repetitions):
+        counts = bursts.measured(random, FIRST, rate)
+        [first] = verdicts(counts, required)
+        if first.within or first.p_value <= 1 - required.confidence:
+            continue
+        undecided += 1
+        deciding = activations_to_decide(first)
+        if deciding is None:
+            continue
+        times.append(deciding / counts.n)
+        more = bursts.measured(random, max(1, ceil((deciding - counts.n) / WIDTH)), rate)
+        [second] = verdicts(joined([counts, more], 1), required)
+        failed = second.p_value <= 1 - required.confidence
+        decided += second.within or failed
+        wrong += failed if rate <= required.miss_rate else second.within
+    return Advised(undecided, len(times), decided, wrong, float(np.median(times or [0.0])))
+
+
+def shares(
+    bursts: Bursts, random: np.random.Generator, repetitions: int, n: int, rate: float, *, required: Requirement
+) -> tuple[float, float]:
+    """Shares of PASS and of FAIL in measurements of ``n`` activations, rounded up to whole intervals."""
+    passed = failed = 0
+    for _ in range(repetitions):
+        [seen] = verdicts(bursts.measured(random, max(1, ceil(n / WIDTH)), rate), required)
+        passed += seen.within
+        failed += seen.p_value <= 1 - required.confidence
+    return passed / repetitions, failed / repetitions
