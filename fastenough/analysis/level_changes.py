@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +69,7 @@ def level_changes(values: FloatArray, mean_between: float) -> list[LevelChange]:
     while start < values.size:
         alarm = first_alarm(values[start:], mean_between)
         until = values.size if alarm is None else start + alarm.place
-        _refit(announced, values, since, (start, until))
+        since = _refit(announced, values, since, (start, until))
         if alarm is None:
             break
         since = _announce(announced, values[: until + 1], since, alarm)
@@ -76,15 +77,32 @@ def level_changes(values: FloatArray, mean_between: float) -> list[LevelChange]:
     return announced
 
 
-def _refit(announced: list[LevelChange], values: FloatArray, since: int, span: tuple[int, int]) -> None:
-    """Move or withdraw the newest change at the places of ``span`` at which that is due."""
+def _refit(announced: list[LevelChange], values: FloatArray, since: int, span: tuple[int, int]) -> int:
+    """Move, divide or withdraw the newest change at the places of ``span`` at which that is due; returns the first
+    place to which the newest change is fitted."""
     for place in _refit_places(announced[-1].noted, span) if announced else ():
-        if announced[-1].withdrawn is not None:
-            return
+        newest = announced[-1]
+        if newest.withdrawn is not None:
+            return since
+        pair = _pair_fit(values[since : place + 1], newest.rises)
+        if pair is not None:
+            since = _divide(announced, values[: place + 1], since, pair)
+            return _refit(announced, values, since, (place + 1, span[1]))
         fitted = _fitted(values[since : place + 1])
-        moved = None if fitted is None else _placed(values[: place + 1], since, fitted, announced[-1].noted)
-        is_same_direction = moved is not None and moved.rises is announced[-1].rises
-        announced[-1] = moved if moved is not None and is_same_direction else replace(announced[-1], withdrawn=place)
+        moved = None if fitted is None else _placed(values[: place + 1], since, fitted, newest.noted)
+        is_same_direction = moved is not None and moved.rises is newest.rises
+        announced[-1] = moved if moved is not None and is_same_direction else replace(newest, withdrawn=place)
+    return since
+
+
+def _divide(announced: list[LevelChange], values: FloatArray, since: int, pair: _Pair) -> int:
+    """Announce two changes, the second at the last value, instead of the newest one; returns where the second one is
+    fitted from."""
+    between = since + pair.first.last
+    second = replace(pair.second, first=pair.second.first - pair.first.last, last=pair.second.last - pair.first.last)
+    announced[-1] = _placed(values[: since + pair.second.first], since, pair.first, announced[-1].noted)
+    announced.append(_placed(values, between, second, values.size - 1))
+    return between
 
 
 def _refit_places(noted: int, span: tuple[int, int]) -> Iterator[int]:
@@ -123,7 +141,17 @@ def _single_fit(values: FloatArray) -> _Ramp | None:
     """The single change that explains values; None where two explain them far better."""
     points, step = _points(values)
     single = _best_single(points)
-    return single.among(values.size, step) if single.criterion <= _least_two(points) + _LEAST_GAIN else None
+    return single.among(values.size, step) if single.criterion <= _best_pair(points).criterion + _LEAST_GAIN else None
+
+
+def _pair_fit(values: FloatArray, rises: bool) -> _Pair | None:
+    """The two changes, one after the other in this direction, that explain values far better than a single one."""
+    points, step = _points(values)
+    pair = _best_pair(points)
+    apart = pair.second.first - pair.first.last
+    if pair.directions != (rises, rises) or apart < 1 or pair.criterion + _LEAST_GAIN >= _best_single(points).criterion:
+        return None
+    return replace(pair, first=pair.first.among(values.size, step), second=pair.second.among(values.size, step))
 
 
 @dataclass(frozen=True)
@@ -137,6 +165,16 @@ class _Ramp:
     def among(self, size: int, step: int) -> _Ramp:
         """The same in places of so many values, of whose stretches (`_points`) its places are."""
         return replace(self, first=self.first * step + size % step, last=self.last * step + size % step)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two changes in order of their begin, whether each rises, and the criterion of both."""
+
+    first: _Ramp
+    second: _Ramp
+    directions: tuple[bool, bool]
+    criterion: float
 
 
 def _fitted(values: FloatArray) -> _Ramp | None:
@@ -204,10 +242,15 @@ def _ramps(n: int, firsts: IntArray, lasts: IntArray) -> FloatArray:
     return np.asarray(rows - rows.mean(axis=1, keepdims=True))
 
 
-def _steps(n: int) -> FloatArray:
-    """Rows (R, n) that step from 0 to 1, without their mean; at each place near the end, where the alarm came."""
+def _step_places(n: int) -> IntArray:
+    """Places of steps; each place near the end, where the alarm came."""
     places = np.concatenate([np.linspace(1, n - 1, 2 * _ENDS), np.arange(max(1, n - 2 * _ENDS), n)])
-    rows = (np.arange(n) >= np.unique(places.astype(np.int64))[:, None]).astype(np.float64)
+    return np.unique(places.astype(np.int64))
+
+
+def _steps(n: int, places: IntArray) -> FloatArray:
+    """Rows (R, n) that step from 0 to 1 at these places, without their mean."""
+    rows = (np.arange(n) >= places[:, None]).astype(np.float64)
     return np.asarray(rows - rows.mean(axis=1, keepdims=True))
 
 
@@ -216,30 +259,51 @@ def _squares_left(rows: FloatArray, centred: FloatArray) -> FloatArray:
     return np.asarray(centred @ centred - (rows @ centred) ** 2 / (rows**2).sum(axis=1))
 
 
-def _least_two(points: FloatArray) -> float:
-    """The least criterion of a step or gradual change with another step."""
+def _best_pair(points: FloatArray) -> _Pair:
+    """The step or gradual change, with another step, that explains points best."""
     n, centred = points.size, points - points.mean()
-    steps = _steps(n)
-    ramps = _ramps(n, *_ramp_ends(n))
-    squares = [_least_pair(steps, steps, centred)]
-    parameters = [5]
-    if ramps.size:
-        squares.append(_least_pair(ramps, steps, centred))
-        parameters.append(6)
-    return min(_criterion(squares_left, n, count) for squares_left, count in zip(squares, parameters, strict=True))
+    places = _step_places(n)
+    steps = _steps(n, places)
+    pairs = [_least_pair(_Changes(places, places, steps), _Changes(places, places, steps), centred, 5)]
+    firsts, lasts = _ramp_ends(n)
+    if firsts.size:
+        ramps = _Changes(firsts, lasts, _ramps(n, firsts, lasts))
+        pairs.append(_least_pair(ramps, _Changes(places, places, steps), centred, 6))
+    return min(pairs, key=lambda pair: pair.criterion)
 
 
-def _least_pair(rows: FloatArray, others: FloatArray, centred: FloatArray) -> float:
-    """The least sum of squares that multiples of a row and of another leave."""
-    row_squares, other_squares = (rows**2).sum(axis=1)[:, None], (others**2).sum(axis=1)[None, :]
-    row_products, other_products = (rows @ centred)[:, None], (others @ centred)[None, :]
-    both = rows @ others.T
+class _Changes(NamedTuple):
+    """First and last places (R,), and rows (R, n) from 0 to 1 between them, without their mean."""
+
+    firsts: IntArray
+    lasts: IntArray
+    rows: FloatArray
+
+
+def _least_pair(some: _Changes, others: _Changes, centred: FloatArray, parameters: int) -> _Pair:
+    """The two changes of which multiples leave the least sum of squares."""
+    row_squares, other_squares = (some.rows**2).sum(axis=1)[:, None], (others.rows**2).sum(axis=1)[None, :]
+    row_products, other_products = (some.rows @ centred)[:, None], (others.rows @ centred)[None, :]
+    both = some.rows @ others.rows.T
     determinant = row_squares * other_squares - both**2
     gained = (
         other_squares * row_products**2 - 2 * both * row_products * other_products + row_squares * other_products**2
     )
     usable = determinant > 1e-6 * row_squares * other_squares
-    return float(centred @ centred - np.max(np.where(usable, gained, 0.0) / np.where(usable, determinant, 1.0)))
+    share = np.where(usable, gained, 0.0) / np.where(usable, determinant, 1.0)
+    row, other = np.unravel_index(int(share.argmax()), share.shape)
+    criterion = _criterion(float(centred @ centred - share[row, other]), centred.size, parameters)
+    by_row = other_squares[0, other] * row_products[row, 0] - both[row, other] * other_products[0, other]
+    by_other = row_squares[row, 0] * other_products[0, other] - both[row, other] * row_products[row, 0]
+    changes = sorted(
+        [
+            (int(some.firsts[row]), int(some.lasts[row]), bool(by_row > 0)),
+            (int(others.firsts[other]), int(others.lasts[other]), bool(by_other > 0)),
+        ]
+    )
+    (first, last, rises), (next_first, next_last, next_rises) = changes
+    ramps = _Ramp(first, last, criterion), _Ramp(next_first, next_last, criterion)
+    return _Pair(*ramps, (rises, next_rises), criterion)
 
 
 def _placed(values: FloatArray, since: int, ramp: _Ramp, noted: int) -> LevelChange:

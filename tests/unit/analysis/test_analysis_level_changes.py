@@ -60,6 +60,15 @@ def test_a_drift_of_a_year_is_one_trend() -> None:
         assert found.after / found.before == pytest.approx(1.27, abs=0.1)
 
 
+def test_two_steps_in_one_direction_are_no_trend() -> None:
+    """The fit that moves an announcement divides it: at the second alarm, one change may still explain both."""
+    for seed in range(100, 112):
+        first, second = changes("two steps of 20 %", seed)
+        assert first.rises and second.rises and not first.gradual and not second.gradual
+        assert abs(first.first - 200) <= 5 and abs(second.first - 400) <= 5
+        assert first.noted < 230 and 400 <= second.noted < 520
+
+
 def test_a_rise_and_a_return_are_two_steps() -> None:
     for seed in range(5):
         rise, fall = changes("step of 30 %, taken back after 200", seed)
