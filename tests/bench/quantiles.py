@@ -15,6 +15,7 @@ from itertools import product
 import numpy as np
 
 from tests.support.confidence import Coverage, coverage, growth_errors, most_errors
+from tests.support.differing_runs import LEVELS, differences_contained, quantiles_contained
 from tests.support.late_values import Values, gaussian_memory, levels, stalls, uniform
 from tests.support.simulated import SEED, percent
 
@@ -58,16 +59,46 @@ def growth(repetitions: int) -> Iterator[Row]:
         yield (name, f"{seconds} s", *map(percent, (1 - found.undecided, found.passed, found.failed))), held
 
 
+RUNS, SPREADS = (3, 5), (0.0, 1.0, 3.0)
+MEMORIES = {"independent": 0, "autocorrelation over 20 values": 20}
+
+
+def between_runs(repetitions: int) -> Iterator[Row]:
+    """Quantiles of a few runs whose levels differ; what is stated is about these runs."""
+    for number, ((name, memory), runs, spread) in enumerate(product(MEMORIES.items(), RUNS, SPREADS)):
+        random = np.random.default_rng([SEED, 2000 + number])
+        found = quantiles_contained(random, repetitions, runs, spread, memory=memory, quantiles=QUANTILES)
+        for quantile, contained in zip(QUANTILES, found, strict=True):
+            given = max(1, contained.given)
+            shares = [some / given for some in (contained.these, contained.every, contained.another)]
+            stated = (name, str(runs), f"{spread:g}", f"{100 * quantile:g} %", percent(contained.given / repetitions))
+            yield (*stated, *map(percent, shares)), contained.given - contained.these <= most_errors(given) * given
+
+
+def between_levels(repetitions: int) -> Iterator[Row]:
+    """Differences of means over a few runs or boards, each of which has a level of its own."""
+    for number, (name, runs, spread) in enumerate(product(LEVELS, RUNS, SPREADS)):
+        random = np.random.default_rng([SEED, 3000 + number])
+        held = differences_contained(random, repetitions, runs, spread, LEVELS[name])
+        shares = [some / repetitions for some in held]
+        yield (name, str(runs), f"{spread:g}", *map(percent, shares)), min(shares) >= 1 - most_errors(repetitions)
+
+
 TITLES = (
     "| values | measured | values lie in | quantile | an interval is given | it contains the truth | difference of two "
     f"contains 0 | wrong, of all |\n|{'---|' * 8}",
     f"| values in one bucket | measured | decided | false PASS | false FAIL |\n|{'---|' * 5}",
+    "| values | runs | runs differ by, of the standard error of one | quantile | an interval is given | it contains "
+    f"that of these runs | of all possible runs | of another run |\n|{'---|' * 8}",
+    "| levels | runs | runs differ by, of the standard error of one | the same boards | other boards | runs (Welch) | "
+    f"twice as many pairs |\n|{'---|' * 7}",
 )
+TABLES = intervals, growth, between_runs, between_levels
 
 
 def main(repetitions: int) -> int:
     all_held = True
-    for title, rows in zip(TITLES, (intervals, growth), strict=True):
+    for title, rows in zip(TITLES, TABLES, strict=True):
         print(f"\n{title}")
         for cells, held in rows(repetitions):
             all_held = all_held and held

@@ -14,6 +14,7 @@ from fastenough.analysis.bucket_movement import movement_of
 from fastenough.analysis.resampling import NoInterval
 from fastenough.recording.histogram import Histogram
 from tests.support.confidence import STATED, WIDTH, blocks_of_values, coverage, growth_errors
+from tests.support.differing_runs import LEVELS, differences_contained, quantiles_contained
 from tests.support.late_values import Values, gaussian_memory, levels, stalls, uniform
 
 pytestmark = pytest.mark.check
@@ -114,3 +115,20 @@ def test_a_bucket_that_others_hide_shows_nothing() -> None:
 def test_growth_at_its_limit_is_decided_no_more_often_than_stated() -> None:
     found = growth_errors(partial(gaussian_memory, memory=1000), np.random.default_rng(6), _REPETITIONS, 120)
     assert max(found.passed, found.failed) <= stats.binom.ppf(0.9999, _REPETITIONS, STATED) / _REPETITIONS
+
+
+@pytest.mark.parametrize("runs", [3, 5])
+def test_an_interval_of_runs_that_differ_holds_within_these_runs_only(runs: int) -> None:
+    """As it is labelled: where runs differ three times as much as chance alone makes them, most others lie outside."""
+    (found,) = quantiles_contained(np.random.default_rng(6), _REPETITIONS, runs, 3.0, memory=0, quantiles=[0.5])
+    assert found.given == _REPETITIONS
+    assert found.these >= _REPETITIONS - stats.binom.ppf(0.9999, _REPETITIONS, STATED)
+    assert found.another < 0.7 * _REPETITIONS
+
+
+@pytest.mark.parametrize("spread", [0.0, 3.0])
+@pytest.mark.parametrize("runs", [3, 5])
+def test_a_difference_over_few_boards_or_runs_has_the_stated_coverage(runs: int, spread: float) -> None:
+    repetitions = 400
+    held = differences_contained(np.random.default_rng(7), repetitions, runs, spread, LEVELS["normal"])
+    assert min(held) >= repetitions - stats.binom.ppf(0.9999, repetitions, STATED)
