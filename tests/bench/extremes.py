@@ -7,7 +7,8 @@ Prints the tables of docs/method.md; with the number of repetitions as its argum
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 
 from scipy import stats
@@ -59,9 +60,14 @@ def sound(repetitions: int) -> None:
 def regular(repetitions: int) -> None:
     """Of tails that are discrete or periodic."""
     print("| data | method | refused | interval covers |\n|---|---|---|---|")
-    cases = {
+    cases: dict[str, tuple[Callable[[int, int], Values], float]] = {
         "clock with a step of a quarter of the scale": (discrete, true_level_ns(0.0, HOUR_NS)),
-        "each tenth second 3 scales greater": (periodic, true_periodic_level_ns(HOUR_NS)),
+    } | {
+        f"each tenth second {scales:g} scales greater": (
+            partial(periodic, scales=scales),
+            true_periodic_level_ns(HOUR_NS, scales),
+        )
+        for scales in (0.5, 1.0, 1.5, 2.0, 3.0)
     }
     for name, (drawn, truth_ns) in cases.items():
         for method, by in METHODS.items():

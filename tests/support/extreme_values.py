@@ -91,13 +91,14 @@ def discrete(n: int, seed: int) -> Values:
     return np.round(gev(0.0, n, seed) / step_ns) * step_ns
 
 
-def periodic(n: int, seed: int) -> Values:
-    """Each tenth second is one of a job, whose disturbances are 3 scales greater."""
-    return gev(0.0, n, seed) + np.where(np.arange(n) % 10 == 0, 3 * SCALE_NS, 0.0)
+def periodic(n: int, seed: int, scales: float = 3.0) -> Values:
+    """Each tenth second is one of a job, whose disturbances are so many scales greater."""
+    return gev(0.0, n, seed) + np.where(np.arange(n) % 10 == 0, scales * SCALE_NS, 0.0)
 
 
-def true_periodic_level_ns(mission_ns: float) -> float:
-    return _exceeded_once(lambda x: 0.9 * _per_second(0.0, x) + 0.1 * _per_second(0.0, x - 3 * SCALE_NS), mission_ns)
+def true_periodic_level_ns(mission_ns: float, scales: float = 3.0) -> float:
+    more_ns = scales * SCALE_NS
+    return _exceeded_once(lambda x: 0.9 * _per_second(0.0, x) + 0.1 * _per_second(0.0, x - more_ns), mission_ns)
 
 
 def autocorrelated(n: int, seed: int, correlation: float) -> Values:
