@@ -21,21 +21,22 @@ from fastenough.analysis.cpu_evidence import CpuEvidence
 from fastenough.analysis.disturbances import Disturbances
 from fastenough.analysis.power import (
     MOST_NS,
-    POWERS,
     SEED,
     ExpectedMisses,
     MeasuredMisses,
     Schedule,
     fails,
-    goal_of,
     passes,
     share_of,
     simulated_causes,
 )
 from fastenough.model import Requirement
 
-GOAL = goal_of(POWERS[0])
-"""Share of simulated measurements with a verdict at the advised number of activations, as in a plan."""
+GOAL = 0.9
+"""Share of simulated measurements with a verdict at the advised number of activations.
+
+It is a mean over the rates that the data leave open: fewer have one where the data suggest a rate farther from the
+allowed one than the true rate is."""
 _REPETITIONS, _LEAST_REPETITIONS = 120, 20
 """Simulated measurements of one length, and the least ones after which it may be given up."""
 _STEPS, _STEP, _HALVINGS = 5, 4, 3

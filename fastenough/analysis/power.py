@@ -38,7 +38,7 @@ _REPETITIONS, _LEAST_REPETITIONS = 1000, 60
 """Simulated measurements of one length, and the least ones after which it may be given up."""
 _CLEARLY = 3.0
 """Standard errors below a power at which a length is given up."""
-_RESERVED = 0.25
+_RESERVED = 0.15
 """Share of the chance of no verdict that a length must leave unused: the checks at higher limits, which depend on the
 tail and are not simulated, refuse some measurements, and the first one of many lengths that has a power may have it by
 chance."""
@@ -223,7 +223,8 @@ class PlanQuestion:
         n = least
         while n <= most and n * self.period_ns <= MOST_NS and len(numbers) < len(POWERS):
             share = self._share(math.ceil(n), judge, POWERS[len(numbers)])
-            numbers += [math.ceil(n) for power in POWERS[len(numbers) :] if share >= goal_of(power)]
+            goals = (power + _RESERVED * (1.0 - power) for power in POWERS[len(numbers) :])
+            numbers += [math.ceil(n) for goal in goals if share >= goal]
             n *= _LONG_STEP if share < _FAR else _STEP
         return numbers + [None] * (len(POWERS) - len(numbers))
 
@@ -253,11 +254,6 @@ def share_of(verdicts: Iterator[float], power: float, repetitions: int, least: i
             break
         total += verdict
     return total / number
-
-
-def goal_of(power: float) -> float:
-    """Share of simulated measurements with the verdict from which on a length counts as having the power."""
-    return power + _RESERVED * (1.0 - power)
 
 
 def _error(share: float, repetitions: int) -> float:

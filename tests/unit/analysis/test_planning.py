@@ -42,7 +42,7 @@ def test_where_the_rate_is_known_the_chance_is_that_of_a_plan(misses: ExpectedMi
     """A million causes leave the rate open by 0.1 %; the plan has so many more activations that the measured ones do
     not count.  The tolerance is three standard errors of both simulations."""
     undecided = UndecidedMeasurement(required, misses, 1e6, 1, PERIOD_NS, 1e9)
-    for n in (10_000, 60_000, 100_000):
+    for n in (10_000, 110_000, 150_000):
         drawn = power.simulated(np.random.default_rng(7), n, misses, PERIOD_NS)
         decided = (power.passes(seen, required) + power.fails(seen, required) for seen in drawn)
         planned = power.share_of(decided, GOAL, 400, 400)
