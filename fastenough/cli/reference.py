@@ -82,7 +82,7 @@ def _print_claims(reference: Reference) -> None:
         print()
         say("Statements of the source, and the values computed from its figures")
     for claim in claims:
-        mark, why = ("differs", f" ({claim.differs})") if claim.differs else ("agrees", "")
+        mark, why = ("differs", f" ({claim.difference})") if claim.difference else ("agrees", "")
         say(f"{mark}: {claim.text}. Computed: {claim.computed_text(reference)}{why}", "  ")
 
 

@@ -176,7 +176,7 @@ def advise_by_reference(reference: Reference, request: AdviceRequest) -> Advice:
         name = " ".join(filter(None, (figure.configuration, figure.implementation, figure.variant, figure.load)))
         of_box = boxes.setdefault(approach_of(figure.implementation, figure.kernel), {})
         of_box.setdefault((figure.configuration, figure.variant), []).append(
-            PublishedFigure(name, figure.p95_ns, figure.maximum_ns, figure.beyond)
+            PublishedFigure(name, figure.p95_ns, figure.maximum_ns, figure.exceeds_range)
         )
     ratings = {
         name: best(rate_published(some, request.requirement, request.times) for some in of_box.values())

@@ -48,31 +48,31 @@ _PERCENT = ("more", "less", "share_5_times")
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of a text, and the figures it is about, named by ``of`` and ``against``; the greatest one counts.
+    """A statement of a text about its figures, which are compared with ``base_figures``; the greatest of each counts.
 
-    It holds if the value computed from the figures lies between ``least`` and ``most``; otherwise ``differs`` explains
-    the difference.
+    It holds if the value computed from the figures lies between ``minimum`` and ``maximum``; otherwise ``difference``
+    explains why it does not.
     """
 
     reference: str
     text: str
     form: str
-    of: str
-    of_measure: str
-    against: str
-    against_measure: str
-    least: float
-    most: float
-    differs: str
+    figures: str
+    measure: str
+    base_figures: str
+    base_measure: str
+    minimum: float
+    maximum: float
+    difference: str
 
     def computed(self, reference: Reference) -> float:
         """The value computed from the figures, in the form of the claim."""
-        values = _values(reference, self.of, self.of_measure)
-        others = _values(reference, self.against, self.against_measure) if self.against else values
+        values = _values(reference, self.figures, self.measure)
+        others = _values(reference, self.base_figures, self.base_measure) if self.base_figures else values
         return _FORMS[self.form](values, others)
 
     def holds(self, reference: Reference) -> bool:
-        return self.least <= self.computed(reference) <= self.most
+        return self.minimum <= self.computed(reference) <= self.maximum
 
     def computed_text(self, reference: Reference) -> str:
         """The computed value as text, with its unit."""
@@ -96,11 +96,11 @@ def read_claims(text: str) -> Iterator[Claim]:
             row["reference"],
             row["text"],
             row["form"],
-            row["of"],
-            row["of_measure"],
-            row["against"],
-            row["against_measure"],
-            float(row["least"]),
-            float(row["most"]),
-            row["differs"],
+            row["figures"],
+            row["measure"],
+            row["base_figures"],
+            row["base_measure"],
+            float(row["minimum"]),
+            float(row["maximum"]),
+            row["difference"],
         )

@@ -36,7 +36,7 @@ def _value(name: str) -> Callable[[Figure], Any]:
 
 def _maximum(figure: Figure) -> Any:
     """The maximum in ns; as text if it exceeds the range of its source."""
-    return f"> {words.microseconds(figure.maximum_ns)}" if figure.beyond else figure.maximum_ns
+    return f"> {words.microseconds(figure.maximum_ns)}" if figure.exceeds_range else figure.maximum_ns
 
 
 def _us(value: Any) -> str:
@@ -46,7 +46,7 @@ def _us(value: Any) -> str:
 def _frequency(name: str) -> Callable[[Figure], Any]:
     """The frequency of repeated tasks; it is not meaningful for the cost of a lock or of an early timer."""
     return lambda figure: (
-        None if figure.beyond or figure.probe not in _TASKS else highest_frequency_hz(getattr(figure, name))
+        None if figure.exceeds_range or figure.probe not in _TASKS else highest_frequency_hz(getattr(figure, name))
     )
 
 
@@ -71,8 +71,8 @@ COLUMNS = (
     FigureColumn("transfer", _text("transfer")),
     FigureColumn("size", _text("size")),
     FigureColumn("speed [MB/s]", _value("speed_mb_s"), lambda speed: f"{speed:,g}"),
-    FigureColumn("said", _text("said"), numeric=False),
-    FigureColumn("in the source", _text("place"), numeric=False),
+    FigureColumn("text", _text("text"), numeric=False),
+    FigureColumn("in the source", _text("location"), numeric=False),
 )
 
 

@@ -27,8 +27,8 @@ _TEXTS = (
     "duration",
     "transfer",
     "size",
-    "said",
-    "place",
+    "text",
+    "location",
 )
 
 
@@ -36,9 +36,10 @@ _TEXTS = (
 class Figure:
     """One published measurement; None or an empty text: not stated by the source.
 
-    ``beyond``: the maximum exceeds ``maximum_ns``, the end of the range of its source.  ``printed_95_khz`` and
-    ``printed_100_khz``: the highest frequency as the source prints it.  ``said``: text in place of a number.
-    ``kernel``: stock, rt or xenomai, whatever the source calls its configuration.  ``place``: the table in the source.
+    ``exceeds_range``: the maximum exceeds ``maximum_ns``, the end of the range of its source.  ``printed_95_khz`` and
+    ``printed_100_khz``: the highest frequency as the source prints it.  ``text``: text in place of a number.
+    ``kernel``: stock, rt or xenomai, whatever the source calls its configuration.  ``location``: table
+    or figure in the source.
     """
 
     probe: str
@@ -56,14 +57,14 @@ class Figure:
     median_ns: float | None
     p95_ns: float | None
     maximum_ns: float | None
-    beyond: bool
+    exceeds_range: bool
     printed_95_khz: float | None
     printed_100_khz: float | None
     transfer: str
     size: str
     speed_mb_s: float | None
-    said: str
-    place: str
+    text: str
+    location: str
 
     @property
     def keywords(self) -> frozenset[str]:
@@ -76,7 +77,7 @@ class Figure:
             self.variant,
             self.transfer,
             self.size,
-            self.place,
+            self.location,
         )
         return frozenset(" ".join(named).replace(",", "").split())
 
@@ -131,7 +132,7 @@ def _figure(row: Mapping[str, str]) -> Figure:
         median_ns=_time_ns(row, "median"),
         p95_ns=_time_ns(row, "p95"),
         maximum_ns=_time_ns(row, "max"),
-        beyond=row.get("max_us", "").startswith(_BEYOND),
+        exceeds_range=row.get("max_us", "").startswith(_BEYOND),
         printed_95_khz=_number(row, "freq95_khz"),
         printed_100_khz=_number(row, "freq100_khz"),
         speed_mb_s=_number(row, "speed_mb_s"),

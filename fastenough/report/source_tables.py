@@ -69,7 +69,7 @@ def across_kernels(figures: Sequence[Figure]) -> list[Figure]:
 
 def _maximum(figure: Figure) -> Cell:
     text = words.microseconds(figure.maximum_ns)
-    return Cell(figure.maximum_ns, f"> {text}" if figure.beyond else text)
+    return Cell(figure.maximum_ns, f"> {text}" if figure.exceeds_range else text)
 
 
 def percentile_table(name: str, caption: str, quantity: str, figures: Sequence[Figure], note: str) -> ReportTable:
@@ -110,7 +110,7 @@ def frequency_table(name: str, caption: str, over: str, figures: Sequence[Figure
         [
             *(value_of(figure) for _, value_of in identity),
             highest_frequency_hz(figure.p95_ns),
-            None if figure.beyond else highest_frequency_hz(figure.maximum_ns),
+            None if figure.exceeds_range else highest_frequency_hz(figure.maximum_ns),
             *(value_of(figure) for _, value_of in printed),
         ]
         for figure in figures
@@ -249,12 +249,12 @@ def own_figure(group: RunGroup, kind: SeriesKind) -> Figure:
         median_ns=measures.quantile(0.5).value_ns,
         p95_ns=measures.quantile(0.95).value_ns,
         maximum_ns=measures.maximum_ns,
-        beyond=False,
+        exceeds_range=False,
         printed_95_khz=None,
         printed_100_khz=None,
         transfer="",
         size="",
         speed_mb_s=None,
-        said="",
-        place="",
+        text="",
+        location="",
     )

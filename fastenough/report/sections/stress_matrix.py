@@ -28,7 +28,7 @@ _WHOLE = Rounding(_whole_us, _whole_us)
 def _enea() -> Folded:
     kernels: dict[str, list[Figure]] = {}
     for figure in find_reference("p2041").figures:
-        kernels.setdefault(f"{figure.place}: {figure.configuration}", []).append(figure)
+        kernels.setdefault(f"{figure.location}: {figure.configuration}", []).append(figure)
     how = (
         "on a P2041 (four PowerPC cores): cyclictest, 100,000 cycles, priority 99, one stress instance per core; "
         "measured by the board itself"

@@ -82,7 +82,7 @@ def _bytes(text: str) -> int:
 def _published(channel: str, transfer: str) -> dict[int, str]:
     """MB/s by size as printed, including kernel panics."""
     return {
-        _bytes(figure.size): figure.said or f"{figure.speed_mb_s:g}"
+        _bytes(figure.size): figure.text or f"{figure.speed_mb_s:g}"
         for figure in find_reference("rtlinux").figures
         if (figure.variant, figure.transfer) == (channel, transfer)
     }

@@ -39,7 +39,7 @@ def test_every_figure_of_the_sources_is_there() -> None:
         reference = find_reference(name)
         assert all((reference.title, reference.source, reference.machine, reference.conditions, reference.instrument))
         assert all(
-            one.board and one.probe and (one.maximum_ns or one.speed_mb_s or one.said) for one in reference.figures
+            one.board and one.probe and (one.maximum_ns or one.speed_mb_s or one.text) for one in reference.figures
         )
 
 
@@ -59,7 +59,7 @@ def test_times_are_in_nanoseconds_whatever_their_source_prints() -> None:
 
 
 def test_what_an_oscilloscope_could_not_see_is_no_maximum() -> None:
-    beyond = [one for one in find_reference("at91sam").figures if one.beyond]
+    beyond = [one for one in find_reference("at91sam").figures if one.exceeds_range]
     assert [(one.maximum_ns, "without PREEMPT" in one.configuration) for one in beyond] == [(30_000_000, True)] * 2
 
 
@@ -80,12 +80,12 @@ def test_methods_are_named_by_what_the_options_do() -> None:
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.text)
 def test_what_the_texts_claim_comes_out_or_is_known_to_differ(claim: Claim) -> None:
     reference = find_reference(claim.reference)
-    assert claim.holds(reference) is not bool(claim.differs), claim.computed_text(reference)
+    assert claim.holds(reference) is not bool(claim.difference), claim.computed_text(reference)
 
 
 def test_most_of_what_the_texts_claim_comes_out() -> None:
     assert len(CLAIMS) == 59
-    assert sum(bool(claim.differs) for claim in CLAIMS) == 11
+    assert sum(bool(claim.difference) for claim in CLAIMS) == 11
 
 
 def test_the_texts_conclusions_about_rows_come_out() -> None:
