@@ -107,7 +107,7 @@ class Merged:
         least = [
             run.totals[series.id].wide[-1][1] * series.unit_ns
             for run, series in self.parts
-            if series.said is not None and series.said.overflow != 0 and run.totals[series.id].wide
+            if series.source_summary is not None and series.source_summary.overflow != 0 and run.totals[series.id].wide
         ]
         return min(least, default=None)
 
@@ -120,7 +120,7 @@ class Merged:
     def mean_known(self) -> bool:
         """False where values were only counted, and the source says no mean."""
         return self.overflow_from_ns is None or all(
-            series.said is None or series.said.mean is not None for _, series in self.parts
+            series.source_summary is None or series.source_summary.mean is not None for _, series in self.parts
         )
 
     @cached_property

@@ -150,7 +150,7 @@ def blocks_of(parts: Sequence[tuple[Recording, Series]], magnitudes: bool) -> Bl
         _counts(courses, index, magnitudes, length, max(1, len(recording.timeline) // length))
         for recording, courses in by_run.values()
     )
-    sums_known = index.size > 0 and not magnitudes and all(series.said is None for _, series in parts)
+    sums_known = index.size > 0 and not magnitudes and all(series.source_summary is None for _, series in parts)
     movement = (
         _movement(parts, [courses for _, courses in by_run.values()], counts, length, index) if sums_known else None
     )

@@ -113,7 +113,7 @@ def _series(number: int, imported: ImportedSeries) -> Series:
         period_ns=imported.period_ns,
         tick_ps=None if imported.unit_ns == 1 else imported.unit_ns * 1000,
         labels=dict(imported.labels),
-        said=stated,
+        source_summary=stated,
     )
 
 

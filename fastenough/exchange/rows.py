@@ -73,7 +73,9 @@ class SeriesTotal:
     @property
     def mean_known(self) -> bool:
         """Whether the sum is known: with wide buckets only from a mean stated by the source."""
-        return not self.total.wide or (self.series.said is not None and self.series.said.mean is not None)
+        return not self.total.wide or (
+            self.series.source_summary is not None and self.series.source_summary.mean is not None
+        )
 
     def buckets_ns(self) -> list[tuple[float, float, int]]:
         """(least, greatest, count) of each bucket, ascending."""

@@ -36,8 +36,7 @@ class Series:
 
     ``two_sided``: deviations in both directions count (jitter).  ``corrected``: corrected for coordinated omission, so
     missed activations have values.  ``relative``: each due time counts from the last act.  ``rise_k``: resolution of
-    its rises; None: it has none.  ``said``: stated by the
-    source file, of imported series only.
+    its rises; None: it has none.  ``source_summary``: stated by the source file, of imported series only.
     """
 
     id: int
@@ -58,7 +57,7 @@ class Series:
     rise_k: int | None = None
     refused: str | None = None
     labels: dict[str, Any] = field(default_factory=dict)
-    said: SourceSummary | None = None
+    source_summary: SourceSummary | None = None
 
     @property
     def unit_ns(self) -> float:

@@ -118,7 +118,9 @@ def _added_line(added: Head | HeadAdditions) -> JsonLine:
 def series_line(series: Series) -> JsonLine:
     """One entry of the head's ``series``."""
     entry = _without_none(asdict(series))
-    entry["from"], entry["to"] = entry.pop("from_event"), entry.pop("to_event")
+    for field, key in (("source_summary", "said"), ("from_event", "from"), ("to_event", "to")):
+        if field in entry:
+            entry[key] = entry.pop(field)
     if not series.labels:
         del entry["labels"]
     return entry | {"role": series.role.value}

@@ -84,7 +84,7 @@ def _series(name: str, entry: LineFields) -> Series:
         rise_k=entry.get("rise_k"),
         refused=entry.get("refused"),
         labels=entry.get("labels", {}),
-        said=SourceSummary(**entry["said"]) if "said" in entry else None,
+        source_summary=SourceSummary(**entry["said"]) if "said" in entry else None,
     )
     fault = next(_contradictions(series), None)
     if fault is not None:

@@ -248,7 +248,7 @@ def test_series_that_differ_in_size_and_runs_that_differ_in_parameters_are_disti
     [
         field.name
         for field in fields(Series)
-        if field.name not in ("unit", "k", "two_sided", "relative", "tick_ps", "rise_k", "refused", "said")
+        if field.name not in ("unit", "k", "two_sided", "relative", "tick_ps", "rise_k", "refused", "source_summary")
     ],
 )
 def test_every_field_of_the_identity_of_a_series_is_exported(own: Recording, name: str) -> None:
