@@ -8,17 +8,17 @@ from typing import Any
 
 from fastenough.audit.checks import CHECKS
 from fastenough.audit.facts import Facts
-from fastenough.audit.finding import Change, Finding, Form, Group, Severity, Standing, When
+from fastenough.audit.finding import Change, Finding, FindingState, Form, Group, Severity, When
 
 __all__ = [
     "CHECKS",
     "Change",
     "Facts",
     "Finding",
+    "FindingState",
     "Form",
     "Group",
     "Severity",
-    "Standing",
     "When",
     "audit",
     "changeable_now",

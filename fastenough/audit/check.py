@@ -12,7 +12,7 @@ from fastenough.audit.finding import CheckOutcome, Finding, Group, Severity, unk
 
 @dataclass(frozen=True)
 class Check:
-    """``why``: how it delays tasks or hides delays; ``source``: reference; ``elsewhere``: cost of the change in
+    """``reason``: how it delays tasks or hides delays; ``source``: reference; ``trade_off``: cost of the change in
     throughput, power or security; ``severity``: the highest, unless ``look`` returns another."""
 
     name: str
@@ -20,9 +20,9 @@ class Check:
     group: Group
     severity: Severity
     look: Callable[[Facts], CheckOutcome]
-    why: str
+    reason: str
     source: str
-    elsewhere: str
+    trade_off: str
 
     def __call__(self, facts: Facts) -> Finding:
         """Return the finding; facts that are missing or malformed give UNKNOWN, never FINE."""
@@ -36,11 +36,11 @@ class Check:
             self.name,
             self.title,
             self.group,
-            observation.standing,
+            observation.state,
             observation.severity or self.severity,
             observation.text,
-            self.why,
+            self.reason,
             self.source,
-            self.elsewhere,
+            self.trade_off,
             observation.changes,
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Findings of an audit: the state of one item, why it delays tasks, and changes with their costs."""
+"""Findings of an audit: the state of one item, the reason why it delays tasks, and changes with their costs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Standing(StrEnum):
+class FindingState(StrEnum):
     """Whether an item delays tasks, hides delays from the measurement, does neither, or is unknown."""
 
     COSTS = "costs"
@@ -54,7 +54,7 @@ class Form(StrEnum):
     FILE = "file"
     BOOT = "boot"
     CONFIG = "config"
-    WORDS = "words"
+    PROSE = "prose"
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Change:
     setting: tuple[str, str] | None = None
 
     @property
-    def how(self) -> str:
+    def instruction(self) -> str:
         """The command or instruction for a person."""
         name, _, value = self.text.partition("=")
         match self.form:
@@ -79,7 +79,7 @@ class Change:
                 return f"sysctl -w {self.text}"
             case Form.FILE:
                 return f"echo {value} | tee {name}"
-            case Form.BOOT | Form.CONFIG | Form.WORDS:
+            case Form.BOOT | Form.CONFIG | Form.PROSE:
                 return self.text
 
 
@@ -91,9 +91,9 @@ def written(path: str, value: object, setting: tuple[str, str] | None = None) ->
     return Change(When.NOW, Form.FILE, f"{path}={value}", setting)
 
 
-def done(how: str, setting: tuple[str, str] | None = None) -> Change:
+def done(instruction: str, setting: tuple[str, str] | None = None) -> Change:
     """Return a change made while the system runs, as prose."""
-    return Change(When.NOW, Form.WORDS, how, setting)
+    return Change(When.NOW, Form.PROSE, instruction, setting)
 
 
 def boot(*arguments: str) -> Change:
@@ -104,53 +104,53 @@ def build(*options: str) -> Change:
     return Change(When.BUILD, Form.CONFIG, " ".join(options))
 
 
-def booted(how: str) -> Change:
+def booted(instruction: str) -> Change:
     """Return another change that takes effect at the next boot."""
-    return Change(When.BOOT, Form.WORDS, how)
+    return Change(When.BOOT, Form.PROSE, instruction)
 
 
-def outside(how: str) -> Change:
+def outside(instruction: str) -> Change:
     """Return a change of firmware, host or hardware."""
-    return Change(When.OUTSIDE, Form.WORDS, how)
+    return Change(When.OUTSIDE, Form.PROSE, instruction)
 
 
 @dataclass(frozen=True)
 class CheckOutcome:
     """Result of a check on one machine.  ``severity``: if it differs from the check's own."""
 
-    standing: Standing
+    state: FindingState
     text: str
     changes: tuple[Change, ...] = ()
     severity: Severity | None = None
 
 
 def fine(text: str) -> CheckOutcome:
-    return CheckOutcome(Standing.FINE, text)
+    return CheckOutcome(FindingState.FINE, text)
 
 
 def costs(text: str, *changes: Change, severity: Severity | None = None) -> CheckOutcome:
-    return CheckOutcome(Standing.COSTS, text, changes, severity)
+    return CheckOutcome(FindingState.COSTS, text, changes, severity)
 
 
 def hides(text: str, *changes: Change, severity: Severity | None = None) -> CheckOutcome:
-    return CheckOutcome(Standing.HIDES, text, changes, severity)
+    return CheckOutcome(FindingState.HIDES, text, changes, severity)
 
 
 def unknown(text: str, *changes: Change) -> CheckOutcome:
-    return CheckOutcome(Standing.UNKNOWN, text, changes)
+    return CheckOutcome(FindingState.UNKNOWN, text, changes)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A complete finding on one machine.  ``elsewhere``: cost of changing it."""
+    """A complete finding on one machine.  ``trade_off``: cost of changing it."""
 
     name: str
     title: str
     group: Group
-    standing: Standing
+    state: FindingState
     severity: Severity
     text: str
-    why: str
+    reason: str
     source: str
-    elsewhere: str
+    trade_off: str
     changes: tuple[Change, ...]

@@ -13,11 +13,11 @@ import click
 
 from fastenough import words
 from fastenough.analysis.paired import LEAST_ROUNDS
-from fastenough.audit import Finding, Severity, Standing, ordered
+from fastenough.audit import Finding, FindingState, Severity, ordered
 from fastenough.audit.emit import Remarks, emit
 from fastenough.cli.audit_measure import (
+    AuditMeasurement,
     MeasureArguments,
-    as_document,
     conclusions,
     make_folder,
     measured_audit,
@@ -56,9 +56,9 @@ def _print_result(audit: Audit, measured: AuditTrials | None, details: _Details,
             "board": audit.board,
             "machine": audit.machine,
             "conclusion": summary(audit),
-            "findings": [_with_how(asdict(result), result.changes) for result in audit.findings],
+            "findings": [_with_instructions(asdict(result), result.changes) for result in audit.findings],
         }
-        print_json(document if measured is None else document | {"measured": as_document(measured)})
+        print_json(document if measured is None else document | {"measured": AuditMeasurement.of(measured)})
         return
     print_audit(audit, details.everything, details.verbose)
     if measured is not None:
@@ -73,8 +73,8 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def _with_how(finding: Mapping[str, Any], changes: Any) -> dict[str, object]:
-    return {**finding, "changes": [{**asdict(change), "how": change.how} for change in changes]}
+def _with_instructions(finding: Mapping[str, Any], changes: Any) -> dict[str, object]:
+    return {**finding, "changes": [{**asdict(change), "instruction": change.instruction} for change in changes]}
 
 
 def _emit(audit: Audit, made: Remarks, folder: Path | None) -> None:
@@ -83,7 +83,7 @@ def _emit(audit: Audit, made: Remarks, folder: Path | None) -> None:
 
 
 def _put_back(link: Link) -> None:
-    """Restore settings that a killed process left changed: they are not findings of this system."""
+    """Restore settings that a killed process left changed, so that they do not appear as findings."""
     places = restore(link)
     if places:
         click.echo(restored_text(places), err=True)
@@ -233,7 +233,7 @@ def command(
 
 _INDENT = " " * 9
 _STYLES = {Severity.HIGH: "bold red", Severity.MEDIUM: "yellow", Severity.LOW: ""}
-_LABEL = len("elsewhere: ")
+_LABEL = len("trade-off: ")
 _CUT = "..."
 
 
@@ -248,19 +248,19 @@ def _counted(counts: Sequence[Finding], what: str) -> str:
 
 def summary(audit: Audit) -> str:
     """Counts of the findings, in one sentence."""
-    hiding = audit.of(Standing.HIDES)
+    hiding = audit.of(FindingState.HIDES)
     parts = [
-        _counted(audit.of(Standing.COSTS), "may cost latency"),
+        _counted(audit.of(FindingState.COSTS), "may cost latency"),
         f"{len(hiding)} {'hides' if len(hiding) == 1 else 'hide'} latency",
-        f"{len(audit.of(Standing.UNKNOWN))} unknown",
-        f"{len(audit.of(Standing.FINE))} fine",
+        f"{len(audit.of(FindingState.UNKNOWN))} unknown",
+        f"{len(audit.of(FindingState.FINE))} fine",
     ]
     return "; ".join(parts)
 
 
 def _lines(finding: Finding, width: int) -> Iterator[str]:
     wrapper = textwrap.TextWrapper(width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False)
-    hides = " (hides latency)" if finding.standing is Standing.HIDES else ""
+    hides = " (hides latency)" if finding.state is FindingState.HIDES else ""
     yield from wrapper.wrap(clean(f"{finding.group}, {finding.title}{hides}: {finding.text}"))
     wrapper.subsequent_indent = _INDENT + " " * _LABEL
     for label, text in _labelled_lines(finding):
@@ -269,11 +269,11 @@ def _lines(finding: Finding, width: int) -> Iterator[str]:
 
 
 def _labelled_lines(finding: Finding) -> Iterator[tuple[str, str]]:
-    yield "why:", finding.why
+    yield "reason:", finding.reason
     for number, change in enumerate(finding.changes):
-        yield "" if number else "change:", f"{change.when}: {change.how}"
+        yield "" if number else "change:", f"{change.when}: {change.instruction}"
     if finding.changes:
-        yield "elsewhere:", finding.elsewhere
+        yield "trade-off:", finding.trade_off
     yield "source:", finding.source
 
 
@@ -288,8 +288,8 @@ def _print_short(mark: str, style: str, findings: Sequence[Finding], width: int)
 
 def _line(finding: Finding, width: int) -> str:
     """Title, finding and first change in one line of at most ``width`` columns."""
-    hides = " (hides latency)" if finding.standing is Standing.HIDES else ""
-    change = f" -> {finding.changes[0].how}" if finding.changes else ""
+    hides = " (hides latency)" if finding.state is FindingState.HIDES else ""
+    change = f" -> {finding.changes[0].instruction}" if finding.changes else ""
     text = " ".join(clean(f"{finding.title}{hides}: {finding.text.partition(': ')[0]}{change}").split())
     return text if len(text) <= width else f"{text[: width - len(_CUT)]}{_CUT}"
 
@@ -302,14 +302,14 @@ def print_audit(audit: Audit, everything: bool, verbose: bool) -> None:
     width = text_width()
     for text in (f"{audit.board}: {audit.machine}", summary(audit)):
         print("\n".join(textwrap.wrap(clean(text), width, break_on_hyphens=False)))
-    for finding in ordered([*audit.of(Standing.COSTS), *audit.of(Standing.HIDES)]):
+    for finding in ordered([*audit.of(FindingState.COSTS), *audit.of(FindingState.HIDES)]):
         lines = list(_lines(finding, width)) if verbose else [_line(finding, width - len(_INDENT))]
         print_marked(
             str(finding.severity).ljust(len(_INDENT)),
             _STYLES[finding.severity],
             "\n".join([lines[0].removeprefix(_INDENT), *lines[1:]]),
         )
-    not_known, well = audit.of(Standing.UNKNOWN), audit.of(Standing.FINE)
+    not_known, well = audit.of(FindingState.UNKNOWN), audit.of(FindingState.FINE)
     if everything:
         _print_short("unknown", "yellow", not_known, width)
         _print_short("fine", "green", well, width)

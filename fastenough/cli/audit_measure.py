@@ -30,8 +30,11 @@ _BESIDE_S = 3.5
 
 @dataclass(frozen=True)
 class MeasureArguments:
-    """How to measure.  ``only``: settings, empty for all.  ``boots``: configurations of the board, the first is the
-    base of the comparison.  ``cpus``: measured CPUs, empty for all."""
+    """Arguments of ``--measure``.
+
+    ``only``: settings, empty for all.  ``boots``: configurations of the board, the first is the base of the comparison.
+    ``cpus``: measured CPUs, empty for all.
+    """
 
     board: str
     loads: Sequence[str]
@@ -175,8 +178,8 @@ def _direction(direction: int) -> str:
 def remarks(measured: AuditTrials) -> dict[str, Remark]:
     """The comment on each setting in files for other tools."""
     by: dict[str, list[ChangeEffect]] = {}
-    confirmed = {(trial.name, trial.load): trial for trial in measured.again}
-    for trial in measured.alone:
+    confirmed = {(trial.name, trial.load): trial for trial in measured.repeated}
+    for trial in measured.single:
         for name in trial.change:
             by.setdefault(name, []).append(confirmed.get((trial.name, trial.load), trial))
     return {
@@ -185,20 +188,20 @@ def remarks(measured: AuditTrials) -> dict[str, Remark]:
 
 
 def conclusions(measured: AuditTrials) -> Iterator[str]:
-    """The conclusions from all trials."""
-    best, trials = measured.best or {}, measured.alone
+    """The conclusions of all trials, one sentence each."""
+    best, trials = measured.best or {}, measured.single
     if not trials:
         yield "nothing was measured"
     elif best:
         named = ", ".join(f"{name}={value}" for name, value in best.items())
         yield f"smaller tail, confirmed in a second trial: {named}"
-    elif measured.again:
+    elif measured.repeated:
         yield "effects of the first trials were not confirmed in a second trial; no change is recommended"
     else:
         names = list(dict.fromkeys(trial.name for trial in trials))
         of = names[0] if len(names) == 1 else f"any of {len(names)} changes"
         yield f"no significant effect of {of}; this does not prove that there is none"
-    for trial in measured.together:
+    for trial in measured.combined:
         yield f"all of these together, {effect_text(trial)}"
 
 
@@ -207,16 +210,16 @@ def print_measured(measured: AuditTrials) -> None:
     print()
     for text in conclusions(measured):
         say(text)
-    if measured.alone:
+    if measured.single:
         print_table(
             "\nEach change alone, in µs, from pairs of runs without and with it in random order",
             _COLUMNS,
-            [_row(trial) for trial in measured.alone],
+            [_row(trial) for trial in measured.single],
             texts=2,
         )
         for title, trials in (
-            ("Second trial, to confirm", measured.again),
-            ("All of these together", measured.together),
+            ("Second trial, to confirm", measured.repeated),
+            ("All of these together", measured.combined),
         ):
             if trials:
                 print_table(f"\n{title}", _COLUMNS, [_row(trial) for trial in trials], texts=2)
@@ -230,24 +233,40 @@ def print_measured(measured: AuditTrials) -> None:
         say(f"not tried: {name}: {reason}")
 
 
-def as_document(measured: AuditTrials) -> dict[str, object]:
-    """For --json."""
-    return {
-        "conclusions": list(conclusions(measured)),
-        "alone": measured.alone,
-        "again": measured.again,
-        "best": measured.best,
-        "together": measured.together,
-        "refused": dict(measured.refused),
-        "campaigns": [trial.campaign for trial in (*measured.alone, *measured.again, *measured.together)],
-    }
+@dataclass(frozen=True)
+class AuditMeasurement:
+    """The trials of an audit, as ``--json`` prints them; the fields are those of `AuditTrials`.
+
+    ``campaigns``: those of ``single``, ``repeated`` and ``combined``, in this order.
+    """
+
+    conclusions: Sequence[str]
+    single: Sequence[ChangeEffect]
+    repeated: Sequence[ChangeEffect]
+    best: Mapping[str, str] | None
+    combined: Sequence[ChangeEffect]
+    refused: Mapping[str, str]
+    campaigns: Sequence[str]
+
+    @classmethod
+    def of(cls, measured: AuditTrials) -> AuditMeasurement:
+        """The document of these trials."""
+        return cls(
+            list(conclusions(measured)),
+            measured.single,
+            measured.repeated,
+            measured.best,
+            measured.combined,
+            dict(measured.refused),
+            [trial.campaign for trial in (*measured.single, *measured.repeated, *measured.combined)],
+        )
 
 
 def status_of(measured: AuditTrials) -> int:
-    """0 if an effect was measured, 3 if there is no conclusion on any change."""
+    """Exit status: 0 if an effect was measured, 3 if there is no conclusion on any change."""
     if measured.signal:
         return 128 + measured.signal
-    return ExitStatus.DONE if any(trial.effect for trial in measured.alone) else ExitStatus.INCONCLUSIVE
+    return ExitStatus.DONE if any(trial.effect for trial in measured.single) else ExitStatus.INCONCLUSIVE
 
 
 def make_folder(folder: Path, names: Iterable[str]) -> None:

@@ -16,7 +16,7 @@ import click
 
 from fastenough import words
 from fastenough.audit import CHECKS as AUDIT_CHECKS
-from fastenough.audit import Facts, Form, Standing
+from fastenough.audit import Facts, FindingState, Form
 from fastenough.audit import Finding as AuditFinding
 from fastenough.audit.facts import as_cpus
 from fastenough.board.base import installed_module
@@ -253,7 +253,7 @@ class Diagnosis:
     Lines of ``fix`` after the first are commands to paste.  ``concerns`` and ``severity`` come from the check.
     """
 
-    matter: str
+    subject: str
     state: Condition
     text: str
     fix: str | None = None
@@ -280,13 +280,13 @@ class Examination:
 
     def __call__(self, board: InspectedBoard) -> Diagnosis:
         diagnosis = self.examine(board)
-        weighs = Impact.NONE if diagnosis.state is Condition.FINE else self.severity
-        return replace(diagnosis, concerns=self.concerns, severity=weighs)
+        severity = Impact.NONE if diagnosis.state is Condition.FINE else self.severity
+        return replace(diagnosis, concerns=self.concerns, severity=severity)
 
 
 def _summary(findings: Sequence[Diagnosis]) -> str:
     """The conclusion from all findings."""
-    by = {severity: [finding.matter for finding in findings if finding.severity is severity] for severity in Impact}
+    by = {severity: [finding.subject for finding in findings if finding.severity is severity] for severity in Impact}
     wrong, warnings = by[Impact.WRONG], by[Impact.WARNING]
     if wrong:
         return f"Measurements do not work on this machine. Fix first: {', '.join(wrong)}"
@@ -301,7 +301,7 @@ def _summary(findings: Sequence[Diagnosis]) -> str:
 def _lines(finding: Diagnosis, width: int) -> Iterator[str]:
     """Lines of a finding: text, affected measurements and fix, folded and indented."""
     wrapper = textwrap.TextWrapper(width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False)
-    yield from wrapper.wrap(clean(f"{finding.matter}: {finding.text}"))
+    yield from wrapper.wrap(clean(f"{finding.subject}: {finding.text}"))
     if finding.severity is Impact.NONE:
         return
     wrapper.subsequent_indent = _INDENT + " " * len("concerns: ")
@@ -344,9 +344,9 @@ def _audit_finding(inspected: InspectedBoard, name: str) -> AuditFinding:
 def kernel(inspected: InspectedBoard) -> Diagnosis:
     """Preemption model of the kernel."""
     finding = _audit_finding(inspected, "preemption")
-    if finding.standing is Standing.FINE:
+    if finding.state is FindingState.FINE:
         return Diagnosis("kernel", Condition.FINE, finding.text)
-    other = next((change.text for change in finding.changes if change.form is Form.WORDS), "")
+    other = next((change.text for change in finding.changes if change.form is Form.PROSE), "")
     fix = f"{other}, then boot it" if other else "boot a kernel with PREEMPT_RT"
     until = "".join(f"; until then, boot with {change.text}" for change in finding.changes if change.form is Form.BOOT)
     return Diagnosis("kernel", Condition.LIMITED, finding.text, fix + until)
@@ -355,7 +355,7 @@ def kernel(inspected: InspectedBoard) -> Diagnosis:
 def governor(inspected: InspectedBoard) -> Diagnosis:
     """CPU frequency governor: a slow CPU delays tasks."""
     result = _audit_finding(inspected, "governor")
-    if result.standing is not Standing.COSTS:
+    if result.state is not FindingState.COSTS:
         return Diagnosis("governor", Condition.FINE, result.text)
     return Diagnosis(
         "governor",
@@ -368,7 +368,7 @@ def governor(inspected: InspectedBoard) -> Diagnosis:
 def isolation(inspected: InspectedBoard) -> Diagnosis:
     """CPUs without ordinary tasks."""
     result = _audit_finding(inspected, "isolated-cpus")
-    if result.standing is Standing.FINE:
+    if result.state is FindingState.FINE:
         known = inspected.profile.get("cpu_isolation") or {}
         ticks = (
             "; the tick continues (no nohz_full)"

@@ -17,7 +17,7 @@ from fastenough import report
 from fastenough.analysis import judge
 from fastenough.analysis.change_effects import ChangeEffect, effect_of, helpful_changes, judge_effects
 from fastenough.analysis.paired import LEAST_OF_ORDER
-from fastenough.audit import Finding, Severity, Standing, audit
+from fastenough.audit import Finding, FindingState, Severity, audit
 from fastenough.campaign import Plan
 from fastenough.facts import collect
 from fastenough.jobs.ab import AbRuns, AbTest
@@ -37,12 +37,8 @@ class Audit:
     machine: str
     findings: tuple[Finding, ...]
 
-    def of(self, standing: Standing, severity: Severity | None = None) -> list[Finding]:
-        return [
-            finding
-            for finding in self.findings
-            if finding.standing is standing and severity in (None, finding.severity)
-        ]
+    def of(self, state: FindingState, severity: Severity | None = None) -> list[Finding]:
+        return [finding for finding in self.findings if finding.state is state and severity in (None, finding.severity)]
 
 
 def audit_of(board: str, profile: Mapping[str, Any]) -> Audit:
@@ -69,17 +65,17 @@ BOOT = "boot"
 class AuditTrials:
     """Effects of the tests.
 
-    ``alone``: each change under each load, judged together.  ``refused``: changes that were not tested, with reasons.
-    ``again``: second tests of the changes with a significant effect, judged on these runs only.  ``best``: changes that
-    help in both tests.  ``together``: effect of the settings among them combined; empty if fewer than two.  ``signal``:
-    number of the signal that stopped it, or 0.
+    ``single``: each change under each load, judged together.  ``refused``: changes that were not tested, with reasons.
+    ``repeated``: second tests of the changes with a significant effect, judged on these runs only.  ``best``: changes
+    that help in both tests.  ``combined``: effect of all settings among them at once; empty if fewer than two.
+    ``signal``: number of the signal that stopped it, or 0.
     """
 
-    alone: tuple[ChangeEffect, ...] = ()
+    single: tuple[ChangeEffect, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
-    again: tuple[ChangeEffect, ...] = ()
+    repeated: tuple[ChangeEffect, ...] = ()
     best: Mapping[str, str] | None = None
-    together: tuple[ChangeEffect, ...] = ()
+    combined: tuple[ChangeEffect, ...] = ()
     signal: int = 0
 
 
@@ -109,20 +105,23 @@ def measure(
     """
     planned = trials(plan, changes, loads, rounds)
     planned += [replace(_trial(plan, {}, load, rounds), booted=name) for name in boots for load in loads]
-    alone, refused, signal = _run_trials(planned, store, make)
-    first = judge_effects(alone)
+    effects, refused, signal = _run_trials(planned, store, make)
+    single = judge_effects(effects)
     if signal:
-        return AuditTrials(first, refused, signal=signal)
-    significant = {(effect.name, effect.load) for effect in first if effect.helps or effect.harms}
+        return AuditTrials(single, refused, signal=signal)
+    significant = {(effect.name, effect.load) for effect in single if effect.helps or effect.harms}
     once_more = [replace(trial, again=True) for trial in planned if _known_as(trial) in significant]
-    repeated, more, signal = _run_trials(once_more, store, make)
-    again = judge_effects(repeated)
-    best = helpful_changes(again)
+    effects, refused_again, signal = _run_trials(once_more, store, make)
+    refused += refused_again
+    repeated = judge_effects(effects)
+    best = helpful_changes(repeated)
     settings = {name: value for name, value in best.items() if name in changes}
     if signal or len(settings) < 2:
-        return AuditTrials(first, refused + more, again, best, (), signal)
-    whole, last, signal = _run_trials([_trial(plan, settings, load, rounds) for load in loads], store, make)
-    return AuditTrials(first, refused + more + last, again, best, judge_effects(whole), signal)
+        return AuditTrials(single, refused, repeated, best, (), signal)
+    effects, refused_combined, signal = _run_trials(
+        [_trial(plan, settings, load, rounds) for load in loads], store, make
+    )
+    return AuditTrials(single, refused + refused_combined, repeated, best, judge_effects(effects), signal)
 
 
 def conclude_trials(measured: AuditTrials, conclusions: Sequence[str], store: Store) -> Section:
@@ -140,9 +139,9 @@ def report_trials(measured: AuditTrials, section: Section, store: Store, out: Pa
 
 def _tables(measured: AuditTrials) -> tuple[tuple[str, tuple[ChangeEffect, ...]], ...]:
     return (
-        ("Each change alone", measured.alone),
-        ("Once more, to confirm", measured.again),
-        ("All of these at once", measured.together),
+        ("Each change alone", measured.single),
+        ("Second trial, to confirm", measured.repeated),
+        ("All of these together", measured.combined),
     )
 
 

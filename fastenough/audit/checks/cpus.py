@@ -136,10 +136,10 @@ CHECKS = (
         Group.CPUS,
         Severity.MEDIUM,
         _isolated_cpus,
-        why="Ordinary tasks on the same CPU bring system calls, page faults and cache misses; their kernel "
+        reason="Ordinary tasks on the same CPU bring system calls, page faults and cache misses; their kernel "
         "paths with preemption off delay the real-time task.",
         source="kernel: Documentation/admin-guide/kernel-parameters.txt, isolcpus; tuned, profile realtime",
-        elsewhere="throughput: fewer CPUs for other tasks",
+        trade_off="throughput: fewer CPUs for other tasks",
     ),
     Check(
         "tickless-cpus",
@@ -147,10 +147,10 @@ CHECKS = (
         Group.CPUS,
         Severity.LOW,
         _tickless_cpus,
-        why="The tick takes a few µs of each ms from a task that computes. A task that mostly sleeps gains "
+        reason="The tick takes a few µs of each ms from a task that computes. A task that mostly sleeps gains "
         "nothing and pays more for each system call.",
         source="kernel: Documentation/timers/no_hz.rst",
-        elsewhere="system calls and interrupts of those CPUs cost more",
+        trade_off="system calls and interrupts of those CPUs cost more",
     ),
     Check(
         "work-queues",
@@ -158,10 +158,10 @@ CHECKS = (
         Group.CPUS,
         Severity.LOW,
         _work_queues,
-        why="Unbound work queues may run on the CPU of a real-time task, which waits while the work holds a "
+        reason="Unbound work queues may run on the CPU of a real-time task, which waits while the work holds a "
         "lock or has preemption off.",
         source="kernel: Documentation/core-api/workqueue.rst; tuned, profile realtime",
-        elsewhere="none",
+        trade_off="none",
     ),
     Check(
         "siblings",
@@ -169,10 +169,10 @@ CHECKS = (
         Group.CPUS,
         Severity.MEDIUM,
         _siblings,
-        why="Code on the sibling takes execution units and cache from the task at every instruction, and no "
+        reason="Code on the sibling takes execution units and cache from the task at every instruction, and no "
         "scheduler sees it.",
         source="kernel: Documentation/admin-guide/kernel-parameters.txt, nosmt; also checked by rtcqs",
-        elsewhere="throughput: up to a third less with all CPUs busy",
+        trade_off="throughput: up to a third less with all CPUs busy",
     ),
     Check(
         "cpus-granted",
@@ -180,9 +180,9 @@ CHECKS = (
         Group.CPUS,
         Severity.MEDIUM,
         _cpus_granted,
-        why="Latency on these CPUs is not measured, and tasks that run there share caches, memory and locks.",
+        reason="Latency on these CPUs is not measured, and tasks that run there share caches, memory and locks.",
         source="sched_setaffinity(2), cpuset(7)",
-        elsewhere="none",
+        trade_off="none",
     ),
     Check(
         "isolation-agreement",
@@ -190,9 +190,9 @@ CHECKS = (
         Group.CPUS,
         Severity.MEDIUM,
         _agreement,
-        why="A CPU that is isolated in one respect only still has the other disturbances: its tick, its RCU "
+        reason="A CPU that is isolated in one respect only still has the other disturbances: its tick, its RCU "
         "callbacks, or ordinary tasks.",
         source="kernel: Documentation/admin-guide/kernel-parameters.txt; Documentation/timers/no_hz.rst",
-        elsewhere="those of each argument",
+        trade_off="those of each argument",
     ),
 )

@@ -93,10 +93,10 @@ CHECKS = (
         Group.INTERRUPTS,
         Severity.MEDIUM,
         _threaded_interrupts,
-        why="A handler runs before any task, for as long as it takes. In a thread it has a priority, and a "
+        reason="A handler runs before any task, for as long as it takes. In a thread it has a priority, and a "
         "task of higher priority preempts it.",
         source="Enea, appendix A, step 3 and table A.4; kernel: Documentation/admin-guide/kernel-parameters.txt",
-        elsewhere="throughput: a context switch for each interrupt",
+        trade_off="throughput: a context switch for each interrupt",
     ),
     Check(
         "interrupt-affinity",
@@ -104,9 +104,9 @@ CHECKS = (
         Group.INTERRUPTS,
         Severity.MEDIUM,
         _interrupt_affinity,
-        why="A device interrupt preempts the task on that CPU, and its soft interrupt may follow.",
+        reason="A device interrupt preempts the task on that CPU, and its soft interrupt may follow.",
         source="kernel: Documentation/core-api/irq/irq-affinity.rst; also checked by rt-conf and rtcqs",
-        elsewhere="device throughput: fewer CPUs serve interrupts",
+        trade_off="device throughput: fewer CPUs serve interrupts",
     ),
     Check(
         "interrupt-balancer",
@@ -114,10 +114,10 @@ CHECKS = (
         Group.INTERRUPTS,
         Severity.MEDIUM,
         _interrupt_balancer,
-        why="It moves interrupts to CPUs with little load, which is where a real-time task sleeps, and "
+        reason="It moves interrupts to CPUs with little load, which is where a real-time task sleeps, and "
         "overwrites affinities.",
         source="irqbalance(1); tuned, profile realtime (banned_cpus)",
-        elsewhere="device throughput, unless interrupts are assigned by hand",
+        trade_off="device throughput, unless interrupts are assigned by hand",
     ),
     Check(
         "interrupt-priorities",
@@ -125,10 +125,10 @@ CHECKS = (
         Group.INTERRUPTS,
         Severity.LOW,
         _interrupt_priorities,
-        why="The thread of the interrupt that a task waits for queues behind those of all other devices, in "
+        reason="The thread of the interrupt that a task waits for queues behind those of all other devices, in "
         "order of arrival.",
         source="Brown and Martin, section 3.6; kernel: kernel/irq/manage.c (sched_set_fifo)",
-        elsewhere="other devices are served later",
+        trade_off="other devices are served later",
     ),
     Check(
         "network-coalescing",
@@ -136,9 +136,9 @@ CHECKS = (
         Group.INTERRUPTS,
         Severity.LOW,
         _coalescing,
-        why="A card that waits for more packets before it interrupts delays a task that waits for one packet "
+        reason="A card that waits for more packets before it interrupts delays a task that waits for one packet "
         "by tens of µs.",
         source="ethtool(8), --coalesce",
-        elsewhere="throughput: more interrupts under load",
+        trade_off="throughput: more interrupts under load",
     ),
 )

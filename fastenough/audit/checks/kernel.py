@@ -369,10 +369,10 @@ CHECKS = (
         Group.KERNEL,
         Severity.HIGH,
         _preemption,
-        why="A task waits until the kernel can be preempted. Only PREEMPT_RT runs interrupt handlers in "
+        reason="A task waits until the kernel can be preempted. Only PREEMPT_RT runs interrupt handlers in "
         "threads and makes nearly all locks sleeping locks, so that long kernel paths can be preempted.",
         source="kernel: kernel/Kconfig.preempt, Documentation/core-api/real-time; Enea, appendix A, tables A.4 and A.5",
-        elsewhere="throughput: locks and interrupts cost more context switches",
+        trade_off="throughput: locks and interrupts cost more context switches",
     ),
     Check(
         "debug-options",
@@ -380,10 +380,10 @@ CHECKS = (
         Group.KERNEL,
         Severity.HIGH,
         _debug_options,
-        why="Checks of locks, memory and preemption lengthen paths that run with interrupts or preemption "
+        reason="Checks of locks, memory and preemption lengthen paths that run with interrupts or preemption "
         "off. Enea measured 388 µs with them and 126 µs without.",
         source="Enea, appendix A, step 1 and tables A.2 and A.3; kernel: Documentation/core-api/real-time/hardware.rst",
-        elsewhere="bugs are harder to find: keep a second kernel with these options",
+        trade_off="bugs are harder to find: keep a second kernel with these options",
     ),
     Check(
         "tracing",
@@ -391,10 +391,10 @@ CHECKS = (
         Group.KERNEL,
         Severity.MEDIUM,
         _tracing,
-        why="A tracer adds time to every traced function, also with interrupts off. The function tracer "
+        reason="A tracer adds time to every traced function, also with interrupts off. The function tracer "
         "doubles many delays.",
         source="kernel: Documentation/trace/ftrace.rst",
-        elsewhere="its records are missing",
+        trade_off="its records are missing",
     ),
     Check(
         "taint",
@@ -402,10 +402,10 @@ CHECKS = (
         Group.KERNEL,
         Severity.LOW,
         _taint,
-        why="Out-of-tree code may disable interrupts for any time, and after a crash or a warning the state "
+        reason="Out-of-tree code may disable interrupts for any time, and after a crash or a warning the state "
         "of the kernel is undefined.",
         source="kernel: Documentation/admin-guide/tainted-kernels.rst",
-        elsewhere="the devices of those modules",
+        trade_off="the devices of those modules",
     ),
     Check(
         "rcu-callbacks",
@@ -413,11 +413,11 @@ CHECKS = (
         Group.KERNEL,
         Severity.MEDIUM,
         _rcu_callbacks,
-        why="Memory freed by RCU is released in batches on the CPU that freed it, in a soft interrupt that "
+        reason="Memory freed by RCU is released in batches on the CPU that freed it, in a soft interrupt that "
         "runs before tasks. With rcu_nocbs, threads release it, which a real-time task preempts.",
         source="Enea, appendix A, step 1 (CONFIG_RCU_NOCB_CPU); "
         "kernel: Documentation/admin-guide/kernel-parameters.txt",
-        elsewhere="throughput: more context switches where much memory is freed",
+        trade_off="throughput: more context switches where much memory is freed",
     ),
     Check(
         "rcu-boost",
@@ -425,10 +425,10 @@ CHECKS = (
         Group.KERNEL,
         Severity.LOW,
         _rcu_boost,
-        why="A preempted reader delays every grace period, and memory cannot be freed until it runs. Boosting "
+        reason="A preempted reader delays every grace period, and memory cannot be freed until it runs. Boosting "
         "raises its priority.",
         source="Enea, appendix A, step 1 (CONFIG_RCU_BOOST); kernel: kernel/rcu/Kconfig",
-        elsewhere="none",
+        trade_off="none",
     ),
     Check(
         "rcu-expedited",
@@ -436,9 +436,9 @@ CHECKS = (
         Group.KERNEL,
         Severity.MEDIUM,
         _rcu_expedited,
-        why="An expedited grace period interrupts all CPUs at once, including those of real-time tasks.",
+        reason="An expedited grace period interrupts all CPUs at once, including those of real-time tasks.",
         source="kernel: Documentation/RCU/Design/Requirements/Requirements.rst (PREEMPT_RT: rcu_normal_after_boot)",
-        elsewhere="operations that wait for a grace period, such as firewall changes, take longer",
+        trade_off="operations that wait for a grace period, such as firewall changes, take longer",
     ),
     Check(
         "jump-labels",
@@ -446,9 +446,9 @@ CHECKS = (
         Group.KERNEL,
         Severity.LOW,
         _jump_labels,
-        why="Disabled tracepoints and options cost a load and a branch each unless they are patched out.",
+        reason="Disabled tracepoints and options cost a load and a branch each unless they are patched out.",
         source="Enea, appendix A, step 1 (CONFIG_JUMP_LABEL)",
-        elsewhere="patching code at run time interrupts all CPUs: toggle nothing while measuring",
+        trade_off="patching code at run time interrupts all CPUs: toggle nothing while measuring",
     ),
     Check(
         "powerpc-errata",
@@ -456,9 +456,9 @@ CHECKS = (
         Group.KERNEL,
         Severity.LOW,
         _powerpc_errata,
-        why="On cores without these defects (P2041 from revision 2) the workarounds only make TLB misses slow.",
+        reason="On cores without these defects (P2041 from revision 2) the workarounds only make TLB misses slow.",
         source="Enea, appendix A, step 1 (CONFIG_FSL_ERRATUM_*)",
-        elsewhere="wrong data on a core that has the defect: check its revision first",
+        trade_off="wrong data on a core that has the defect: check its revision first",
     ),
     Check(
         "mitigations",
@@ -466,9 +466,9 @@ CHECKS = (
         Group.KERNEL,
         Severity.LOW,
         _mitigations,
-        why="They lengthen each entry to and exit from the kernel, and each switch between tasks of different users.",
+        reason="They lengthen each entry to and exit from the kernel, and switches between tasks of different users.",
         source="kernel: Documentation/admin-guide/hw-vuln/index.rst; also checked by rtcqs",
-        elsewhere="security: only where no untrusted code runs, not even in a browser or a container",
+        trade_off="security: only where no untrusted code runs, not even in a browser or a container",
     ),
     Check(
         "split-locks",
@@ -476,10 +476,10 @@ CHECKS = (
         Group.KERNEL,
         Severity.LOW,
         _split_locks,
-        why="The kernel deliberately slows down a task that locks memory across two cache lines; a real-time "
+        reason="The kernel deliberately slows down a task that locks memory across two cache lines; a real-time "
         "task whose library does so is late by milliseconds.",
         source="kernel: Documentation/arch/x86/buslock.rst; Documentation/admin-guide/sysctl/kernel.rst",
-        elsewhere="such locks of other tasks can stall the bus of all CPUs",
+        trade_off="such locks of other tasks can stall the bus of all CPUs",
     ),
     Check(
         "preemption-argument",
@@ -487,9 +487,9 @@ CHECKS = (
         Group.KERNEL,
         Severity.MEDIUM,
         _preempt_argument,
-        why="A boot argument without effect makes a system look preemptible that is not.",
+        reason="A boot argument without effect makes a system look preemptible that is not.",
         source="kernel: Documentation/admin-guide/kernel-parameters.txt, preempt; kernel/Kconfig.preempt",
-        elsewhere="none",
+        trade_off="none",
     ),
     Check(
         "rcu-wakeups",
@@ -497,9 +497,9 @@ CHECKS = (
         Group.KERNEL,
         Severity.LOW,
         _rcu_polling,
-        why="Without polling, a CPU whose callbacks run in threads has to wake those threads.",
+        reason="Without polling, a CPU whose callbacks run in threads has to wake those threads.",
         source="kernel: Documentation/admin-guide/kernel-parameters.txt, rcu_nocb_poll",
-        elsewhere="power: the callback threads wake up periodically",
+        trade_off="power: the callback threads wake up periodically",
     ),
     Check(
         "boot-debugging",
@@ -507,10 +507,10 @@ CHECKS = (
         Group.KERNEL,
         Severity.HIGH,
         _boot_debugging,
-        why="Memory checks and traces that start at boot lengthen allocations and every traced path, also "
+        reason="Memory checks and traces that start at boot lengthen allocations and every traced path, also "
         "with interrupts off. Messages to slow consoles stop a CPU for milliseconds.",
         source="kernel: Documentation/admin-guide/kernel-parameters.txt, Documentation/mm/slab.rst",
-        elsewhere="bugs are harder to find",
+        trade_off="bugs are harder to find",
     ),
     Check(
         "trace-events",
@@ -518,10 +518,10 @@ CHECKS = (
         Group.KERNEL,
         Severity.LOW,
         _events,
-        why="Each recorded event and each attached program runs on the path it traces: about 0.1 to 1 µs, "
+        reason="Each recorded event and each attached program runs on the path it traces: about 0.1 to 1 µs, "
         "more where it takes a lock.",
         source="kernel: Documentation/trace/events.rst, Documentation/bpf",
-        elsewhere="their records are missing; a running monitor of fastenough is one of them",
+        trade_off="their records are missing; a running monitor of fastenough is one of them",
     ),
     Check(
         "accounting",
@@ -529,8 +529,8 @@ CHECKS = (
         Group.KERNEL,
         Severity.LOW,
         _accounting,
-        why="Each context switch and each wake-up updates them. A system-call audit checks each call.",
+        reason="Each context switch and each wake-up updates them. A system-call audit checks each call.",
         source="kernel: Documentation/scheduler/sched-stats.rst, Documentation/accounting/psi.rst",
-        elsewhere="tools that use these statistics do not work (systemd-oomd uses pressure)",
+        trade_off="tools that use these statistics do not work (systemd-oomd uses pressure)",
     ),
 )

@@ -147,9 +147,9 @@ CHECKS = (
         Group.MACHINE,
         Severity.HIGH,
         _virtual_machine,
-        why="The host can pause the guest's CPUs at any time. The guest sees a gap, or nothing if its clock stops too.",
+        reason="The host can pause the guest's CPUs at any time. The guest sees a gap, or none if its clock stops too.",
         source="docs/method.md: in virtual machines maxima follow the steal time of the host, not the load",
-        elsewhere="none",
+        trade_off="none",
     ),
     Check(
         "steal",
@@ -157,9 +157,9 @@ CHECKS = (
         Group.MACHINE,
         Severity.HIGH,
         _steal,
-        why="While the host runs something else on the CPU, no task of this machine runs, whatever its priority.",
+        reason="While the host runs something else on the CPU, no task of this machine runs, whatever its priority.",
         source="proc(5), /proc/stat, steal",
-        elsewhere="none within this machine",
+        trade_off="none within this machine",
     ),
     Check(
         "firmware-interrupts",
@@ -167,9 +167,9 @@ CHECKS = (
         Group.MACHINE,
         Severity.MEDIUM,
         _firmware_interrupts,
-        why="The firmware stops all CPUs for up to milliseconds; the kernel can neither see nor prevent it.",
+        reason="The firmware stops all CPUs for up to milliseconds; the kernel can neither see nor prevent it.",
         source="kernel: Documentation/trace/hwlat_detector.rst; Intel SDM volume 4, MSR_SMI_COUNT",
-        elsewhere="functions of the firmware: never disable thermal protection",
+        trade_off="functions of the firmware: never disable thermal protection",
     ),
     Check(
         "microcode",
@@ -177,10 +177,10 @@ CHECKS = (
         Group.MACHINE,
         Severity.LOW,
         _microcode,
-        why="Microcode fixes errata of TSC, timers and idle states. Its side-channel mitigations make kernel "
+        reason="Microcode fixes errata of TSC, timers and idle states. Its side-channel mitigations make kernel "
         "entries slower.",
         source="kernel: Documentation/admin-guide/hw-vuln/old_microcode.rst",
-        elsewhere="measure again after each update",
+        trade_off="measure again after each update",
     ),
     Check(
         "machine-checks",
@@ -188,9 +188,9 @@ CHECKS = (
         Group.MACHINE,
         Severity.LOW,
         _machine_checks,
-        why="A timer on each CPU reads error registers of the processor and logs errors.",
+        reason="A timer on each CPU reads error registers of the processor and logs errors.",
         source="kernel: Documentation/arch/x86/x86_64/machinecheck.rst; tuned, profile realtime (ignore_ce)",
-        elsewhere="failing memory is noticed later",
+        trade_off="failing memory is noticed later",
     ),
     Check(
         "time-coordination",
@@ -198,10 +198,10 @@ CHECKS = (
         Group.MACHINE,
         Severity.LOW,
         _time_coordination,
-        why="The firmware's TCC mode disables power saving that the kernel does not control, and can reserve "
+        reason="The firmware's TCC mode disables power saving that the kernel does not control, and can reserve "
         "part of the cache for one task.",
         source="Intel: Time Coordinated Computing, real-time configuration tables",
-        elsewhere="power and heat",
+        trade_off="power and heat",
     ),
     Check(
         "container",
@@ -209,9 +209,9 @@ CHECKS = (
         Group.MACHINE,
         Severity.LOW,
         _container,
-        why="Tasks and settings of the host delay what runs in a container, even though they are not visible there.",
+        reason="Tasks and settings of the host delay what runs in a container, even though they are not visible there.",
         source="docs/containers.md",
-        elsewhere="none",
+        trade_off="none",
     ),
     Check(
         "memory-errors",
@@ -219,8 +219,8 @@ CHECKS = (
         Group.MACHINE,
         Severity.LOW,
         _memory_errors,
-        why="A work item reads registers of each memory controller, often through slow configuration accesses.",
+        reason="A work item reads registers of each memory controller, often through slow configuration accesses.",
         source="kernel: Documentation/driver-api/edac.rst",
-        elsewhere="corrected memory errors are noticed later",
+        trade_off="corrected memory errors are noticed later",
     ),
 )

@@ -179,10 +179,10 @@ CHECKS = (
         Group.MEMORY,
         Severity.HIGH,
         _swap,
-        why="A page that is not locked in memory is read from disk when it is accessed, which takes "
+        reason="A page that is not locked in memory is read from disk when it is accessed, which takes "
         "milliseconds. Even if the task itself is locked, disk activity disturbs it.",
         source="mlockall(2); kernel: Documentation/admin-guide/sysctl/vm.rst; also checked by rtcqs",
-        elsewhere="memory: tasks are killed instead of swapped out",
+        trade_off="memory: tasks are killed instead of swapped out",
     ),
     Check(
         "huge-pages",
@@ -190,10 +190,10 @@ CHECKS = (
         Group.MEMORY,
         Severity.MEDIUM,
         _huge_pages,
-        why="The kernel combines pages without the task's knowledge: it locks the memory map, interrupts "
+        reason="The kernel combines pages without the task's knowledge: it locks the memory map, interrupts "
         "other CPUs to flush TLBs, and a fault clears 2 MiB at once.",
         source="kernel: Documentation/admin-guide/mm/transhuge.rst; tuned, profile network-latency",
-        elsewhere="throughput of programs that use much memory",
+        trade_off="throughput of programs that use much memory",
     ),
     Check(
         "page-merging",
@@ -201,9 +201,9 @@ CHECKS = (
         Group.MEMORY,
         Severity.LOW,
         _page_merging,
-        why="A kernel thread compares memory continuously, and a write to a merged page costs a fault and a copy.",
+        reason="A kernel thread compares memory continuously, and a write to a merged page costs a fault and a copy.",
         source="kernel: Documentation/admin-guide/mm/ksm.rst",
-        elsewhere="memory, with many similar guests",
+        trade_off="memory, with many similar guests",
     ),
     Check(
         "compaction",
@@ -211,9 +211,9 @@ CHECKS = (
         Group.MEMORY,
         Severity.LOW,
         _compaction,
-        why="Moving pages interrupts the CPUs that use them and locks the lists of free memory.",
+        reason="Moving pages interrupts the CPUs that use them and locks the lists of free memory.",
         source="kernel: Documentation/admin-guide/sysctl/vm.rst, compaction_proactiveness",
-        elsewhere="huge pages take longer to allocate",
+        trade_off="huge pages take longer to allocate",
     ),
     Check(
         "memory-hardening",
@@ -221,11 +221,11 @@ CHECKS = (
         Group.MEMORY,
         Severity.LOW,
         _memory_hardening,
-        why="The kernel writes allocated memory once more, in paths that a real-time task waits for. KFENCE "
+        reason="The kernel writes allocated memory once more, in paths that a real-time task waits for. KFENCE "
         "with static branches patches code at each sample, which interrupts all CPUs.",
         source="kernel: lib/Kconfig.kfence (KFENCE_STATIC_KEYS), security/Kconfig.hardening; kernel-hardening-checker "
         "recommends these options",
-        elsewhere="security: data that a bug leaves in memory can be read or used",
+        trade_off="security: data that a bug leaves in memory can be read or used",
     ),
     Check(
         "numa-balancing",
@@ -233,10 +233,10 @@ CHECKS = (
         Group.MEMORY,
         Severity.MEDIUM,
         _numa_balancing,
-        why="The kernel unmaps pages to see which CPU uses them: page faults even for locked memory, and TLB- "
+        reason="The kernel unmaps pages to see which CPU uses them: page faults even for locked memory, and TLB- "
         "flush interrupts.",
         source="kernel: Documentation/admin-guide/sysctl/kernel.rst, numa_balancing",
-        elsewhere="throughput of programs that are not bound to a node",
+        trade_off="throughput of programs that are not bound to a node",
     ),
     Check(
         "numa-nodes",
@@ -244,9 +244,9 @@ CHECKS = (
         Group.MEMORY,
         Severity.LOW,
         _numa_nodes,
-        why="Memory and devices of another node are reached over a link that other CPUs use too.",
+        reason="Memory and devices of another node are reached over a link that other CPUs use too.",
         source="kernel: Documentation/mm/numa.rst; numa(7)",
-        elsewhere="none",
+        trade_off="none",
     ),
     Check(
         "statistics",
@@ -254,9 +254,9 @@ CHECKS = (
         Group.MEMORY,
         Severity.LOW,
         _statistics,
-        why="A work item on each busy CPU sums its counters and takes CPU time from the running task.",
+        reason="A work item on each busy CPU sums its counters and takes CPU time from the running task.",
         source="kernel: Documentation/admin-guide/kernel-per-CPU-kthreads.rst; tuned, profile network-latency",
-        elsewhere="/proc/vmstat is updated less often",
+        trade_off="/proc/vmstat is updated less often",
     ),
     Check(
         "cache-allocation",
@@ -264,9 +264,9 @@ CHECKS = (
         Group.MEMORY,
         Severity.LOW,
         _cache_allocation,
-        why="A load on other CPUs evicts the task's data from the shared cache; each miss costs about 100 ns.",
+        reason="A load on other CPUs evicts the task's data from the shared cache; each miss costs about 100 ns.",
         source="kernel: Documentation/filesystems/resctrl.rst",
-        elsewhere="throughput: less cache for other tasks",
+        trade_off="throughput: less cache for other tasks",
     ),
     Check(
         "high-memory",
@@ -274,8 +274,8 @@ CHECKS = (
         Group.MEMORY,
         Severity.LOW,
         _high_memory,
-        why="A page of high memory is mapped before each use and flushed after it.",
+        reason="A page of high memory is mapped before each use and flushed after it.",
         source="Enea, appendix A, step 1 (CONFIG_HIGHMEM)",
-        elsewhere="memory above about 800 MB cannot be used",
+        trade_off="memory above about 800 MB cannot be used",
     ),
 )

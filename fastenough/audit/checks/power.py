@@ -260,10 +260,10 @@ CHECKS = (
         Group.POWER,
         Severity.MEDIUM,
         _governor,
-        why="A CPU at a low frequency runs the path from interrupt to task at a fraction of its speed, and "
+        reason="A CPU at a low frequency runs the path from interrupt to task at a fraction of its speed, and "
         "needs time to change its frequency.",
         source="kernel: Documentation/admin-guide/pm/cpufreq.rst; also checked by rtcqs",
-        elsewhere="power and heat: busy CPUs run at full frequency",
+        trade_off="power and heat: busy CPUs run at full frequency",
     ),
     Check(
         "energy-preference",
@@ -271,9 +271,9 @@ CHECKS = (
         Group.POWER,
         Severity.MEDIUM,
         _energy_preference,
-        why="The processor lowers its frequency by itself, whatever the governor, and needs time to raise it again.",
+        reason="The processor lowers its frequency by itself, whatever the governor, and needs time to raise it again.",
         source="kernel: Documentation/admin-guide/pm/intel_pstate.rst; tuned, profile realtime (intel_pstate=disable)",
-        elsewhere="power and heat",
+        trade_off="power and heat",
     ),
     Check(
         "idle-states",
@@ -281,10 +281,10 @@ CHECKS = (
         Group.POWER,
         Severity.MEDIUM,
         _idle_states,
-        why="A CPU leaves its idle state before it handles the interrupt, so the exit latency adds to the "
+        reason="A CPU leaves its idle state before it handles the interrupt, so the exit latency adds to the "
         "wake-up latency. The probe disables deep states while it measures; a task must do the same.",
         source="kernel: Documentation/admin-guide/pm/cpuidle.rst; OSADL's article, figure 6",
-        elsewhere="power and heat: idle CPUs draw several times as much",
+        trade_off="power and heat: idle CPUs draw several times as much",
     ),
     Check(
         "latency-request",
@@ -292,9 +292,9 @@ CHECKS = (
         Group.POWER,
         Severity.LOW,
         _latency_request,
-        why="While another program disables idle states, latency is lower than without that program.",
+        reason="While another program disables idle states, latency is lower than without that program.",
         source="kernel: Documentation/power/pm_qos_interface.rst; rtcqs also checks the device",
-        elsewhere="power and heat while it is held",
+        trade_off="power and heat while it is held",
     ),
     Check(
         "boost",
@@ -302,10 +302,10 @@ CHECKS = (
         Group.POWER,
         Severity.LOW,
         _boost,
-        why="The CPU's speed depends on the load of other CPUs and on temperature, so the same path takes "
+        reason="The CPU's speed depends on the load of other CPUs and on temperature, so the same path takes "
         "different times.",
         source="kernel: Documentation/admin-guide/pm/cpufreq.rst, boost",
-        elsewhere="throughput of single threads",
+        trade_off="throughput of single threads",
     ),
     Check(
         "heat",
@@ -313,10 +313,10 @@ CHECKS = (
         Group.POWER,
         Severity.HIGH,
         _heat,
-        why="A processor that is too hot halves its frequency or stops for a time, after an hour of load and "
+        reason="A processor that is too hot halves its frequency or stops for a time, after an hour of load and "
         "not in a short measurement.",
         source="kernel: Documentation/driver-api/thermal; Intel SDM volume 3, thermal monitoring",
-        elsewhere="none",
+        trade_off="none",
     ),
     Check(
         "frequency-cap",
@@ -324,9 +324,9 @@ CHECKS = (
         Group.POWER,
         Severity.MEDIUM,
         _frequency,
-        why="A CPU limited below its maximum frequency takes longer on every path, whatever its governor.",
+        reason="A CPU limited below its maximum frequency takes longer on every path, whatever its governor.",
         source="kernel: Documentation/admin-guide/pm/cpufreq.rst (scaling_max_freq)",
-        elsewhere="power and heat",
+        trade_off="power and heat",
     ),
     Check(
         "power-cap",
@@ -334,9 +334,9 @@ CHECKS = (
         Group.POWER,
         Severity.MEDIUM,
         _power,
-        why="When the package reaches its limit, the processor slows all CPUs down by itself.",
+        reason="When the package reaches its limit, the processor slows all CPUs down by itself.",
         source="kernel: Documentation/power/powercap/powercap.rst",
-        elsewhere="power and heat",
+        trade_off="power and heat",
     ),
     Check(
         "platform-profile",
@@ -344,9 +344,9 @@ CHECKS = (
         Group.POWER,
         Severity.MEDIUM,
         _profile,
-        why="With quiet or cool profiles, the firmware limits frequency and power without the kernel.",
+        reason="With quiet or cool profiles, the firmware limits frequency and power without the kernel.",
         source="kernel: Documentation/userspace-api/sysfs-platform_profile.rst",
-        elsewhere="power, heat and noise",
+        trade_off="power, heat and noise",
     ),
     Check(
         "idle-injection",
@@ -354,9 +354,9 @@ CHECKS = (
         Group.POWER,
         Severity.HIGH,
         _injection,
-        why="Threads of priority FIFO 50 and above keep CPUs idle for milliseconds at a time to cool them.",
+        reason="Threads of priority FIFO 50 and above keep CPUs idle for milliseconds at a time to cool them.",
         source="kernel: Documentation/admin-guide/thermal/intel_powerclamp.rst, drivers/powercap/idle_inject.c",
-        elsewhere="heat: the processor needs other cooling",
+        trade_off="heat: the processor needs other cooling",
     ),
     Check(
         "link-power",
@@ -364,8 +364,8 @@ CHECKS = (
         Group.POWER,
         Severity.LOW,
         _links,
-        why="A link in a sleep state takes from a few to tens of µs to carry an interrupt or a device access.",
+        reason="A link in a sleep state takes from a few to tens of µs to carry an interrupt or a device access.",
         source="kernel: Documentation/admin-guide/kernel-parameters.txt, pcie_aspm",
-        elsewhere="power",
+        trade_off="power",
     ),
 )

@@ -209,9 +209,9 @@ CHECKS = (
         Group.SCHEDULING,
         Severity.HIGH,
         _real_time_tasks,
-        why="A task of the same or a higher priority is not preempted: the measured task waits until it sleeps.",
+        reason="A task of the same or a higher priority is not preempted: the measured task waits until it sleeps.",
         source="sched(7); Brown and Martin, section 3.6 (what was there before is lowered to 5)",
-        elsewhere="the purpose of those tasks' priorities",
+        trade_off="the purpose of those tasks' priorities",
     ),
     Check(
         "rt-throttling",
@@ -219,10 +219,10 @@ CHECKS = (
         Group.SCHEDULING,
         Severity.LOW,
         _rt_throttling,
-        why="It affects only tasks that use nearly all of the CPU; they then wait up to 50 ms. No trace of "
+        reason="It affects only tasks that use nearly all of the CPU; they then wait up to 50 ms. No trace of "
         "the task explains this delay.",
         source="kernel: Documentation/scheduler/sched-rt-group.rst; tuned, profile realtime",
-        elsewhere="safety: a real-time task in a loop takes a CPU forever",
+        trade_off="safety: a real-time task in a loop takes a CPU forever",
     ),
     Check(
         "control-group-budget",
@@ -230,10 +230,10 @@ CHECKS = (
         Group.SCHEDULING,
         Severity.LOW,
         _control_group_budget,
-        why="A group without a budget cannot use real-time policies. A group that has used its budget waits "
+        reason="A group without a budget cannot use real-time policies. A group that has used its budget waits "
         "for the next period.",
         source="kernel: Documentation/scheduler/sched-rt-group.rst",
-        elsewhere="safety, as with real-time throttling",
+        trade_off="safety, as with real-time throttling",
     ),
     Check(
         "cpu-quota",
@@ -241,10 +241,10 @@ CHECKS = (
         Group.SCHEDULING,
         Severity.HIGH,
         _cpu_quota,
-        why="When the quota is used up, every ordinary task of the group stops until the next period, and "
+        reason="When the quota is used up, every ordinary task of the group stops until the next period, and "
         "real-time tasks that wait for one of them stop too.",
         source="kernel: Documentation/admin-guide/cgroup-v2.rst, cpu.max",
-        elsewhere="other groups may get less CPU time",
+        trade_off="other groups may get less CPU time",
     ),
     Check(
         "user-limits",
@@ -252,10 +252,10 @@ CHECKS = (
         Group.SCHEDULING,
         Severity.LOW,
         _user_limits,
-        why="A program that is denied real-time priority often continues without it and is late for a reason "
+        reason="A program that is denied real-time priority often continues without it and is late for a reason "
         "that no kernel setting changes.",
         source="limits.conf(5), sched(7); also checked by rtcqs and realtimeconfigquickscan",
-        elsewhere="safety: a user with these limits can take a CPU forever",
+        trade_off="safety: a user with these limits can take a CPU forever",
     ),
     Check(
         "fair-server",
@@ -263,10 +263,10 @@ CHECKS = (
         Group.SCHEDULING,
         Severity.HIGH,
         _fair_server,
-        why="Since 6.12, starved ordinary tasks run for 50 ms of each second before real-time tasks, even "
+        reason="Since 6.12, starved ordinary tasks run for 50 ms of each second before real-time tasks, even "
         "with throttling off. A FIFO loop beside one ordinary task was stopped for 54 ms in 4 s.",
         source="kernel: kernel/sched/deadline.c (fair_server); Documentation/scheduler/sched-deadline.rst",
-        elsewhere="safety: an ordinary task on the CPU of a real-time loop never runs",
+        trade_off="safety: an ordinary task on the CPU of a real-time loop never runs",
     ),
     Check(
         "migration-batch",
@@ -274,9 +274,9 @@ CHECKS = (
         Group.SCHEDULING,
         Severity.LOW,
         _migration,
-        why="The load balancer moves up to this many tasks at once with the run queue locked and interrupts off.",
+        reason="The load balancer moves up to this many tasks at once with the run queue locked and interrupts off.",
         source="kernel: kernel/sched/core.c (sysctl_sched_nr_migrate); tuned, profile realtime",
-        elsewhere="load is balanced in smaller steps",
+        trade_off="load is balanced in smaller steps",
     ),
     Check(
         "soft-interrupt-threads",
@@ -284,9 +284,9 @@ CHECKS = (
         Group.SCHEDULING,
         Severity.MEDIUM,
         _thread_priorities,
-        why="Soft interrupts and RCU callbacks of that priority run before real-time tasks of lower priority, "
+        reason="Soft interrupts and RCU callbacks of that priority run before real-time tasks of lower priority, "
         "for as long as there is work.",
         source="kernel: Documentation/admin-guide/kernel-parameters.txt (rcutree.kthread_prio), kernel/softirq.c",
-        elsewhere="packets and freed memory wait longer",
+        trade_off="packets and freed memory wait longer",
     ),
 )

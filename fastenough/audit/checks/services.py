@@ -70,10 +70,10 @@ CHECKS = (
         Group.SERVICES,
         Severity.HIGH,
         _serial_console,
-        why="Without PREEMPT_RT the kernel waits for each character with interrupts off: 87 µs at 115,200 Bd, "
+        reason="Without PREEMPT_RT the kernel waits for each character with interrupts off: 87 µs at 115,200 Bd, "
         "7 ms for a line of 80 characters.",
         source="kernel: Documentation/core-api/printk-basics.rst",
-        elsewhere="messages go to the log only; after a crash the serial line does not show them",
+        trade_off="messages go to the log only; after a crash the serial line does not show them",
     ),
     Check(
         "services",
@@ -81,10 +81,10 @@ CHECKS = (
         Group.SERVICES,
         Severity.LOW,
         _services,
-        why="Services that wake up hourly cause disk, memory and system-call activity that a short "
+        reason="Services that wake up hourly cause disk, memory and system-call activity that a short "
         "measurement does not see.",
         source="also checked by rtcqs and realtimeconfigquickscan",
-        elsewhere="the functions of these services, such as updates",
+        trade_off="the functions of these services, such as updates",
     ),
     Check(
         "file-systems",
@@ -92,9 +92,9 @@ CHECKS = (
         Group.SERVICES,
         Severity.LOW,
         _file_systems,
-        why="A page of the program that is not in memory is read over the network, whose traffic interrupts "
+        reason="A page of the program that is not in memory is read over the network, whose traffic interrupts "
         "the CPUs. Enea's worst load is disk access over NFS.",
         source="Enea, appendix A, table A.1; mount(8), noatime; also checked by rtcqs",
-        elsewhere="none",
+        trade_off="none",
     ),
 )

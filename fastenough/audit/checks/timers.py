@@ -194,9 +194,9 @@ CHECKS = (
         Group.TIMERS,
         Severity.HIGH,
         _high_resolution_timers,
-        why="Without them a timer expires at the next kernel tick, up to 10 ms late.",
+        reason="Without them a timer expires at the next kernel tick, up to 10 ms late.",
         source="kernel: Documentation/timers/highres.rst",
-        elsewhere="none",
+        trade_off="none",
     ),
     Check(
         "clock-source",
@@ -204,10 +204,10 @@ CHECKS = (
         Group.TIMERS,
         Severity.MEDIUM,
         _clock_source,
-        why="Each clock read accesses a device, often by a system call: 1 µs and more instead of about 30 ns, "
+        reason="Each clock read accesses a device, often by a system call: 1 µs and more instead of about 30 ns, "
         "and CPUs wait for each other.",
         source="kernel: Documentation/timers/timekeeping.rst",
-        elsewhere="a TSC that the kernel rejected may differ between CPUs: check the kernel log for the reason",
+        trade_off="a TSC that the kernel rejected may differ between CPUs: check the kernel log for the reason",
     ),
     Check(
         "clock-events",
@@ -215,9 +215,9 @@ CHECKS = (
         Group.TIMERS,
         Severity.MEDIUM,
         _clock_events,
-        why="A timer outside of the CPU is programmed over a bus, and one CPU forwards its interrupt to the others.",
+        reason="A timer outside of the CPU is programmed over a bus, and one CPU forwards its interrupt to the others.",
         source='kernel: Documentation/timers/highres.rst, "clock event devices"',
-        elsewhere="none",
+        trade_off="none",
     ),
     Check(
         "tick-frequency",
@@ -225,10 +225,10 @@ CHECKS = (
         Group.TIMERS,
         Severity.LOW,
         _tick_frequency,
-        why="Driver time-outs, RCU and the time slices of ordinary tasks are counted in ticks. Timers of "
+        reason="Driver time-outs, RCU and the time slices of ordinary tasks are counted in ticks. Timers of "
         "real-time tasks are not, with high-resolution timers.",
         source="Enea, appendix A, step 1 (CONFIG_HZ=1000); kernel: kernel/Kconfig.hz",
-        elsewhere="power and some CPU time: more interrupts on busy CPUs",
+        trade_off="power and some CPU time: more interrupts on busy CPUs",
     ),
     Check(
         "idle-tick",
@@ -236,9 +236,9 @@ CHECKS = (
         Group.TIMERS,
         Severity.LOW,
         _idle_tick,
-        why="A CPU that wakes up restarts its tick and catches up on missed ticks before the task runs.",
+        reason="A CPU that wakes up restarts its tick and catches up on missed ticks before the task runs.",
         source='kernel: Documentation/timers/no_hz.rst, "Issues"',
-        elsewhere="power: every tick wakes idle CPUs, and nohz_full is not possible",
+        trade_off="power: every tick wakes idle CPUs, and nohz_full is not possible",
     ),
     Check(
         "skewed-ticks",
@@ -246,9 +246,9 @@ CHECKS = (
         Group.TIMERS,
         Severity.LOW,
         _skewed_ticks,
-        why="All CPUs take the same locks in their ticks and wait for each other.",
+        reason="All CPUs take the same locks in their ticks and wait for each other.",
         source="kernel: Documentation/admin-guide/kernel-parameters.txt, skew_tick",
-        elsewhere="power: fewer CPUs sleep at the same time",
+        trade_off="power: fewer CPUs sleep at the same time",
     ),
     Check(
         "timer-migration",
@@ -256,9 +256,9 @@ CHECKS = (
         Group.TIMERS,
         Severity.LOW,
         _timer_migration,
-        why="Timers that ordinary tasks set on an idle CPU move to a busy one, where they interrupt the running task.",
+        reason="Timers that ordinary tasks set on an idle CPU move to a busy one and interrupt the task running there.",
         source="kernel: kernel/time/hrtimer.c, kernel/time/timer_migration.c; tuned, profile network-latency",
-        elsewhere="power: idle CPUs are woken for their own timers",
+        trade_off="power: idle CPUs are woken for their own timers",
     ),
     Check(
         "timer-threads",
@@ -266,10 +266,10 @@ CHECKS = (
         Group.TIMERS,
         Severity.MEDIUM,
         _timer_threads,
-        why="Timers that do not expire in the hard interrupt (signals, itimers, timerfd of ordinary tasks) "
+        reason="Timers that do not expire in the hard interrupt (signals, itimers, timerfd of ordinary tasks) "
         "expire when this thread runs, after every real-time task of higher priority.",
         source="Brown and Martin, section 3.6; kernel: kernel/softirq.c",
-        elsewhere="handlers of other timers run before real-time tasks",
+        trade_off="handlers of other timers run before real-time tasks",
     ),
     Check(
         "watchdogs",
@@ -277,9 +277,9 @@ CHECKS = (
         Group.TIMERS,
         Severity.LOW,
         _watchdogs,
-        why="A timer on each CPU and a non-maskable interrupt take CPU time in every period.",
+        reason="A timer on each CPU and a non-maskable interrupt take CPU time in every period.",
         source="kernel: Documentation/admin-guide/lockup-watchdogs.rst; tuned, profile realtime (nosoftlockup)",
-        elsewhere="a hung kernel is neither reported nor restarted",
+        trade_off="a hung kernel is neither reported nor restarted",
     ),
     Check(
         "clock-watchdog",
@@ -287,9 +287,9 @@ CHECKS = (
         Group.TIMERS,
         Severity.LOW,
         _clock_watchdog,
-        why="The timer runs on isolated CPUs too. If it is delayed, the kernel may mark the TSC unstable and "
+        reason="The timer runs on isolated CPUs too. If it is delayed, the kernel may mark the TSC unstable and "
         "switch to a clock that costs 1 µs or more to read.",
         source="kernel: Documentation/admin-guide/kernel-parameters.txt, tsc; tuned, profile realtime",
-        elsewhere="a TSC that drifts is not detected",
+        trade_off="a TSC that drifts is not detected",
     ),
 )

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fastenough.audit.finding import Change, Finding, Form, Standing
+from fastenough.audit.finding import Change, Finding, FindingState, Form
 
 _WIDTH = 100
 _GIVEN_AWAY = ("security", "safety")
@@ -45,7 +45,7 @@ class Line:
     @property
     def comment(self) -> list[str]:
         """Comment lines of at most 100 characters, starting with ``#``."""
-        text = f"{self.finding.title}: {self.finding.text}. Effect: {self.effect}. Costs: {self.finding.elsewhere}."
+        text = f"{self.finding.title}: {self.finding.text}. Effect: {self.effect}. Costs: {self.finding.trade_off}."
         if self.excluded_by:
             text += f" Not active: conflicts with {self.excluded_by}."
         plain = "".join(letter if letter.isprintable() else " " for letter in text)
@@ -62,7 +62,7 @@ def lines_of(findings: Sequence[Finding], remarks: Remarks) -> list[Line]:
     """Return each change that can be written into a file, in the order of the findings."""
     lines = []
     for finding in findings:
-        if finding.standing in (Standing.COSTS, Standing.HIDES):
+        if finding.state in (FindingState.COSTS, FindingState.HIDES):
             measured = next(
                 (
                     remarks[change.setting[0]]
@@ -74,7 +74,7 @@ def lines_of(findings: Sequence[Finding], remarks: Remarks) -> list[Line]:
             lines += [
                 _line(change, finding, measured)
                 for change in finding.changes
-                if change.form is not Form.WORDS or change.setting is not None
+                if change.form is not Form.PROSE or change.setting is not None
             ]
     return consistent(lines)
 
@@ -93,7 +93,7 @@ def consistent(lines: Sequence[Line]) -> list[Line]:
 
 def _conflict(first: Change, second: Change) -> bool:
     """Whether two changes set one name to two values or are mutually exclusive."""
-    if first.form is not second.form or first.form is Form.WORDS:
+    if first.form is not second.form or first.form is Form.PROSE:
         return False
     values, others = _values(first), _values(second)
     if any(values[name] != others[name] for name in values.keys() & others.keys()):
@@ -116,7 +116,7 @@ def _matches(values: Mapping[str, str], argument: str) -> bool:
 def _line(change: Change, finding: Finding, measured: Remark | None) -> Line:
     if measured is not None:
         return Line(change, finding, measured.text, measured.helps)
-    return Line(change, finding, NOT_MEASURED, not finding.elsewhere.startswith(_GIVEN_AWAY))
+    return Line(change, finding, NOT_MEASURED, not finding.trade_off.startswith(_GIVEN_AWAY))
 
 
 def of_form(lines: Iterable[Line], form: Form) -> list[Line]:

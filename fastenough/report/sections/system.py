@@ -8,7 +8,7 @@ from typing import Any
 
 from fastenough.analysis import load_name, words
 from fastenough.analysis.machine import COUNTERS, counter_total
-from fastenough.audit import Finding, Standing, audit, ordered
+from fastenough.audit import Finding, FindingState, audit, ordered
 from fastenough.recording.head import RecordedSetting
 from fastenough.report.context import Context
 from fastenough.report.document import Column, Folded, Part, ReportTable, Section, Text
@@ -158,9 +158,9 @@ _AUDIT_COLUMNS = tuple(
 
 
 def _audit_row(finding: Finding) -> tuple[str, ...]:
-    hides = " (hides latency)" if finding.standing is Standing.HIDES else ""
-    changes = "; ".join(f"{change.when}: {change.how}" for change in finding.changes) or "–"
-    return (finding.severity, f"{finding.title}{hides}", finding.text, finding.why, changes, finding.elsewhere)
+    hides = " (hides latency)" if finding.state is FindingState.HIDES else ""
+    changes = "; ".join(f"{change.when}: {change.instruction}" for change in finding.changes) or "–"
+    return (finding.severity, f"{finding.title}{hides}", finding.text, finding.reason, changes, finding.trade_off)
 
 
 def _audit_tables(context: Context) -> Iterator[ReportTable]:
@@ -171,9 +171,9 @@ def _audit_tables(context: Context) -> Iterator[ReportTable]:
             profiles.setdefault(recording.head.profile_sha256 or "", (recording.run_id, recording.head.profile))
     for number, (run_id, profile) in enumerate(profiles.values(), start=1):
         findings = audit(profile)
-        listed = [finding for finding in ordered(findings) if finding.standing in (Standing.COSTS, Standing.HIDES)]
+        listed = [finding for finding in ordered(findings) if finding.state in (FindingState.COSTS, FindingState.HIDES)]
         if listed:
-            unknown = sum(finding.standing is Standing.UNKNOWN for finding in findings)
+            unknown = sum(finding.state is FindingState.UNKNOWN for finding in findings)
             name = profile.get("hostname") or "A system"
             yield ReportTable(
                 f"audit-{number}",

@@ -39,7 +39,7 @@ def test_arguments_of_the_kernel_are_booted_in_turns_and_told(tmp_path: Path) ->
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    (tried,) = json.loads(done.stdout)["measured"]["alone"]
+    (tried,) = json.loads(done.stdout)["measured"]["single"]
     assert tried["change"] == {"boot": f"rt {ARGUMENT}"} and tried["rounds"] == 3 and tried["effect"]
     assert f"boot=rt {ARGUMENT}" in (tmp_path / "told" / "tables" / "tried-1.csv").read_text()
     store = Store(tmp_path / "fastenough-data")

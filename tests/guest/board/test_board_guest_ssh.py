@@ -149,7 +149,7 @@ def test_what_a_lost_link_left_changed_is_put_back_by_the_next(guest: VirtualBoa
 def test_doctor_asks_each_machine_what_is_its_own(guest: VirtualBoard) -> None:
     """The guest has pins, which the bench may lack, and no QEMU; the bench, which has booted the guest, has one."""
     findings = {
-        finding["matter"]: finding
+        finding["subject"]: finding
         for finding in json.loads(command_line("doctor", "--board", "ssh://guest", "--json").stdout)
     }
     assert findings["GPIO"]["state"] == findings["virtual bench"]["state"] == "fine"

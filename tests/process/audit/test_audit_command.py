@@ -34,7 +34,7 @@ def test_what_weighs_most_is_told_first(
     assert max(len(line) for line in lines if " " in line.strip()) <= min(columns, MOST_TEXT_WIDTH)
     marks = [line.split()[0] for line in lines if line.startswith(tuple(f"{each} " for each in SEVERITIES))]
     assert marks == sorted(marks, key=SEVERITIES.index)
-    assert sum(line.strip().startswith("why:") for line in lines) == len(marks)
+    assert sum(line.strip().startswith("reason:") for line in lines) == len(marks)
     assert bool(marks) == (machine != "nothing-at-all")
     "\n".join(lines).encode("latin-1")
     print_audit(found, everything=False, verbose=False)
@@ -53,8 +53,8 @@ def test_programs_get_everything_and_nothing_is_left(tmp_path: Path) -> None:
     said = json.loads(done.stdout)
     assert said["board"] == "local" and "may cost latency" in said["conclusion"]
     assert [each["name"] for each in said["findings"]] == [check.name for check in CHECKS]
-    assert {each["standing"] for each in said["findings"]} <= {"costs", "hides", "fine", "unknown"}
-    assert all(each["source"] and each["why"] for each in said["findings"])
+    assert {each["state"] for each in said["findings"]} <= {"costs", "hides", "fine", "unknown"}
+    assert all(each["source"] and each["reason"] for each in said["findings"])
     assert list(tmp_path.iterdir()) == []
 
 

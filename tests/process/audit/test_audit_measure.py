@@ -105,17 +105,17 @@ def test_an_injected_delay_is_found_and_everything_is_put_back(tmp_path: Path, p
     assert done.returncode == 0, done.stderr
     assert STATISTICS.read_text() == before
     measured = require_valid("audit", done.stdout)["measured"]
-    (tried,) = measured["alone"]
-    effect, tail = tried["effect"], tried["tail"]
-    assert tried["change"] == measured["best"] == {"stat-interval": "120"} and (
+    (single,) = measured["single"]
+    effect, tail = single["effect"], single["tail"]
+    assert single["change"] == measured["best"] == {"stat-interval": "120"} and (
         effect["significant"] or tail["significant"]
     )
     assert effect["quantile"] == 0.99 and effect["lower_ns"] / 1000 <= -0.7 * SIZE_US
     assert SHARE / 4 < tail["without"] < 1.5 * SHARE and tail["with_it"] < tail["without"] / 2
-    assert measured["together"] == [] and "stat-interval=120" in measured["conclusions"][0]
-    (again,) = measured["again"]
+    assert measured["combined"] == [] and "stat-interval=120" in measured["conclusions"][0]
+    (repeated,) = measured["repeated"]
     runs = Store(tmp_path / "fastenough-data").runs()
-    assert [sum(run.campaign == each["campaign"] for run in runs) for each in (tried, again)] == [12, 12]
+    assert [sum(run.campaign == each["campaign"] for run in runs) for each in (single, repeated)] == [12, 12]
     written = (tmp_path / "files" / "90-fastenough.conf").read_text()
     line = written.splitlines().index("vm.stat_interval = 120")
     said = " ".join(written.splitlines()[line - 5 : line]).replace("# ", "")

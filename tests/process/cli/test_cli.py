@@ -379,7 +379,7 @@ def test_interrupted_assessment_keeps_its_data(tmp_path: Path, probe_binary: Pat
 @pytest.mark.slow
 def test_doctor_says_the_fix(fastenough: Fastenough, probe_binary: Path) -> None:
     findings = json.loads(fastenough("doctor", "--json").stdout)
-    assert {"probe", "kernel", "loads"} <= {finding["matter"] for finding in findings}
+    assert {"probe", "kernel", "loads"} <= {finding["subject"] for finding in findings}
     assert all(finding["fix"] for finding in findings if finding["state"] != "fine")
 
 
@@ -397,6 +397,6 @@ def test_doctor_without_privilege_misses_real_time(tmp_path: Path, probe_binary:
         check=False,
     )
     assert ended.returncode == 5, ended.stderr
-    priority = next(f for f in json.loads(ended.stdout) if f["matter"] == "real-time priority")
+    priority = next(f for f in json.loads(ended.stdout) if f["subject"] == "real-time priority")
     assert priority["state"] == "missing"
     assert "rtprio" in priority["fix"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``doctor`` says of each matter how much it weighs, what it concerns, and the fix; red is for what is wrong."""
+"""``doctor`` gives each subject a severity, the affected measurements and a fix; red is for what is wrong."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_what_is_fine_weighs_nothing() -> None:
 
 def test_every_finding_says_what_it_concerns(tmp_path: Path, probe_binary: str) -> None:
     findings = json.loads(fastenough("doctor", "--json", cwd=tmp_path).stdout)
-    assert {"kernel", "governor", "isolated CPUs", "rights"} <= {finding["matter"] for finding in findings}
+    assert {"kernel", "governor", "isolated CPUs", "rights"} <= {finding["subject"] for finding in findings}
     assert all(finding["concerns"] for finding in findings)
     assert all((finding["severity"] == "none") == (finding["state"] == "fine") for finding in findings)
 

@@ -221,7 +221,7 @@ def test_settings_of_a_killed_bench_are_named_and_put_back(sudoer: User, huge_pa
         assert eventually(lambda left=tree: _gone(left))
         assert f"[{requested}]" in HUGE_PAGES.read_text()
         found = json.loads(sudoer.call("doctor", "--json").stdout)
-        left = next(finding for finding in found if finding["matter"] == "settings")
+        left = next(finding for finding in found if finding["subject"] == "settings")
         assert str(HUGE_PAGES) in left["text"]
         assert left["fix"] == "fastenough doctor --restore"
         ended = sudoer.call(*restoring)
@@ -279,7 +279,7 @@ def test_what_doctor_suggests_can_be_typed(user: User) -> None:
 
 @pytest.mark.slow
 def test_doctor_says_of_an_ordinary_user_what_is_so(user: User) -> None:
-    findings = {finding["matter"]: finding for finding in json.loads(user.call("doctor", "--json").stdout)}
+    findings = {finding["subject"]: finding for finding in json.loads(user.call("doctor", "--json").stdout)}
     if Path("/dev/cpu_dma_latency").exists():
         assert findings["idle states"]["state"] == "limited"
         assert "is not writable" in findings["idle states"]["text"]

@@ -203,8 +203,8 @@ def _look(facts: Facts) -> CheckOutcome:
     return costs(f"{facts.count} of them", outside("buy more"))
 
 
-CHECKS = (Check("mine", "number of CPUs", Group.CPUS, Severity.LOW, _look, why="This test.", source="this test",
-                elsewhere="money"),)
+CHECKS = (Check("mine", "number of CPUs", Group.CPUS, Severity.LOW, _look, reason="This test.", source="this test",
+                trade_off="money"),)
 ''',
     )
     copy.line("fastenough/audit/checks/__init__.py", '"services",', '            "mine",')

@@ -111,7 +111,7 @@ def test_the_installed_bench_measures(home: Path, tmp_path: Path) -> None:
     doctor = subprocess.run(
         [home / "bin" / "fastenough", "doctor", "--json"], cwd=tmp_path, text=True, capture_output=True, check=False
     )
-    probe = next(finding for finding in json.loads(doctor.stdout) if finding["matter"] == "probe")
+    probe = next(finding for finding in json.loads(doctor.stdout) if finding["subject"] == "probe")
     assert probe["text"] == str(home / "bin" / "fastenough-probe")
     ran = subprocess.run(
         [home / "bin" / "fastenough", "run", "timer", "policy=other", "allow-difference", "--duration", "1s"],

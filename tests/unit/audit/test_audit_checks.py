@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fastenough.audit import CHECKS, Finding, Form, Severity, Standing, audit, changeable_now, ordered
+from fastenough.audit import CHECKS, Finding, FindingState, Form, Severity, audit, changeable_now, ordered
 from fastenough.facts import FACTS, collect
 from fastenough.link import FakeLink
 from fastenough.model import NotApplicable
@@ -18,7 +18,7 @@ from fastenough.settings import SETTINGS
 from tests.support.audit_machines import MADE, STAT, machines, made
 
 MACHINES = machines()
-COSTS, HIDES, FINE, UNKNOWN = Standing
+COSTS, HIDES, FINE, UNKNOWN = FindingState
 
 
 def found(profile: dict[str, Any]) -> dict[str, Finding]:
@@ -120,9 +120,9 @@ def found(profile: dict[str, Any]) -> dict[str, Finding]:
         ),
     ],
 )
-def test_a_known_machine(machine: str, standings: dict[str, Standing]) -> None:
+def test_a_known_machine(machine: str, standings: dict[str, FindingState]) -> None:
     findings = found(MACHINES[machine])
-    assert {name: findings[name].standing for name in standings} == standings
+    assert {name: findings[name].state for name in standings} == standings
 
 
 @pytest.mark.parametrize(
@@ -153,24 +153,24 @@ def test_a_known_machine(machine: str, standings: dict[str, Standing]) -> None:
 def test_what_is_and_what_changes_it(machine: str, name: str, said: str, changes: list[str]) -> None:
     finding = found(MACHINES[machine])[name]
     assert said in finding.text
-    assert all(any(want in change.how for change in finding.changes) for want in changes)
+    assert all(any(want in change.instruction for change in finding.changes) for want in changes)
 
 
 def test_of_nothing_nothing_is_known() -> None:
-    assert {finding.standing for finding in audit({})} == {UNKNOWN}
-    assert not [each for each in audit(MACHINES["nothing-at-all"]) if each.standing is FINE]
+    assert {finding.state for finding in audit({})} == {UNKNOWN}
+    assert not [each for each in audit(MACHINES["nothing-at-all"]) if each.state is FINE]
 
 
 def test_what_the_boot_line_says_is_known_without_the_kernels_options() -> None:
     findings = found({"cmdline": "console=ttyAMA0 highres=off nohz=off"})
-    assert (findings["high-resolution-timers"].standing, findings["idle-tick"].standing) == (COSTS, FINE)
+    assert (findings["high-resolution-timers"].state, findings["idle-tick"].state) == (COSTS, FINE)
     assert "highres=off" in findings["high-resolution-timers"].text
     bare = found({"cmdline": "console=ttyAMA0"})
-    assert (bare["high-resolution-timers"].standing, bare["idle-tick"].standing) == (UNKNOWN, UNKNOWN)
+    assert (bare["high-resolution-timers"].state, bare["idle-tick"].state) == (UNKNOWN, UNKNOWN)
 
 
 @pytest.mark.parametrize(
-    ("options", "arguments", "standing", "said"),
+    ("options", "arguments", "state", "said"),
     [
         ("", "quiet", FINE, "none"),
         ("KFENCE=y SAMPLE_INTERVAL=0", "quiet", FINE, "none"),
@@ -183,13 +183,13 @@ def test_what_the_boot_line_says_is_known_without_the_kernels_options() -> None:
         ("PAGE_POISONING=y", "page_poison=1", COSTS, "poisoned"),
     ],
 )
-def test_memory_that_is_sampled_or_cleared(options: str, arguments: str, standing: Standing, said: str) -> None:
+def test_memory_that_is_sampled_or_cleared(options: str, arguments: str, state: FindingState, said: str) -> None:
     """The boot line goes before what is built in; only what interrupts all CPUs weighs more than little."""
     config = "".join(f"CONFIG_{'KFENCE_' * name.startswith('S')}{name}\n" for name in options.split())
     finding = found(
         made("imx", **{"/boot/config-6.12.1": f"CONFIG_INIT_ENV_ARG_LIMIT=32\n{config}", "/proc/cmdline": arguments})
     )["memory-hardening"]
-    assert finding.standing is standing and said in finding.text
+    assert finding.state is state and said in finding.text
     assert (finding.severity is Severity.MEDIUM) == ("interrupts" in finding.text)
 
 
@@ -364,10 +364,10 @@ def test_a_planted_misconfiguration_is_found(
     name: str, harmful: dict[str, str], harmless: dict[str, str] | None
 ) -> None:
     finding = found(made("laptop", **harmful))[name]
-    assert finding.standing is COSTS
+    assert finding.state is COSTS
     assert finding.changes
     if harmless is not None:
-        assert found(made("laptop", **harmless))[name].standing is FINE
+        assert found(made("laptop", **harmless))[name].state is FINE
 
 
 def test_a_power_limit_beside_no_greatest_power_is_unknown() -> None:
@@ -377,13 +377,13 @@ def test_a_power_limit_beside_no_greatest_power_is_unknown() -> None:
                 "laptop",
                 **{_CAP + "name": "package-0", _CAP + "enabled": "1", _CAP + "constraint_0_power_limit_uw": "9000000"},
             )
-        )["power-cap"].standing
+        )["power-cap"].state
         is UNKNOWN
     )
 
 
 @pytest.mark.parametrize(
-    ("release", "flags", "nodes", "standing"),
+    ("release", "flags", "nodes", "state"),
     [
         ("6.12.1", "constant_tsc nonstop_tsc tsc_adjust", 1, FINE),
         ("6.12.1", "constant_tsc nonstop_tsc", 1, COSTS),
@@ -391,19 +391,21 @@ def test_a_power_limit_beside_no_greatest_power_is_unknown() -> None:
         ("6.12.1", "constant_tsc nonstop_tsc tsc_adjust", 8, COSTS),
     ],
 )
-def test_the_kernel_watches_the_tsc_of_older_machines(release: str, flags: str, nodes: int, standing: Standing) -> None:
+def test_the_kernel_watches_the_tsc_of_older_machines(
+    release: str, flags: str, nodes: int, state: FindingState
+) -> None:
     files = {
         "/proc/sys/kernel/osrelease": release,
         "/proc/cpuinfo": f"processor\t: 0\nflags\t\t: {flags}\n",
         "/sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc",
     }
     files |= {f"/sys/devices/system/node/node{node}/cpulist": "0" for node in range(nodes)}
-    assert found(made("laptop", **files))["clock-watchdog"].standing is standing
+    assert found(made("laptop", **files))["clock-watchdog"].state is state
 
 
 def test_a_form_of_cpu_list_that_is_not_known_is_not_called_fine() -> None:
     cmdline = {"/proc/cmdline": "isolcpus=0-3:1/2 nohz_full=0-3:1/2"}
-    assert found(made("laptop", **cmdline))["isolation-agreement"].standing is UNKNOWN
+    assert found(made("laptop", **cmdline))["isolation-agreement"].state is UNKNOWN
 
 
 def test_swap_and_the_fair_server_are_of_high_severity() -> None:
@@ -413,11 +415,11 @@ def test_swap_and_the_fair_server_are_of_high_severity() -> None:
 
 
 def test_cards_that_hold_interrupts_back_are_found() -> None:
-    def standing(adaptive: str, us: int) -> Standing:
+    def state(adaptive: str, us: int) -> FindingState:
         answers = {"ethtool -c *": _COALESCING.format("eth0", "off", 0) + _COALESCING.format("eth1", adaptive, us)}
-        return found(collect(FakeLink(MADE["imx"](), answers)))["network-coalescing"].standing
+        return found(collect(FakeLink(MADE["imx"](), answers)))["network-coalescing"].state
 
-    assert [standing("off", 0), standing("on", 0), standing("off", 3)] == [FINE, COSTS, COSTS]
+    assert [state("off", 0), state("on", 0), state("off", 3)] == [FINE, COSTS, COSTS]
 
 
 def test_bpf_programs_are_found_and_those_of_control_groups_are_not() -> None:
@@ -427,8 +429,8 @@ def test_bpf_programs_are_found_and_those_of_control_groups_are_not() -> None:
         files = {"/sys/kernel/tracing/set_event": "", "/sys/kernel/tracing/kprobe_events": ""}
         return found(collect(FakeLink(MADE["imx"]() | files, answers)))["trace-events"]
 
-    assert finding("cgroup_skb cgroup_device").standing is FINE
-    assert finding("cgroup_skb tracing tracing").standing is COSTS
+    assert finding("cgroup_skb cgroup_device").state is FINE
+    assert finding("cgroup_skb tracing tracing").state is COSTS
     assert "2 tracing" in finding("tracing tracing").text
 
 
@@ -441,7 +443,7 @@ def test_a_dynamic_kernel_offers_its_models_for_a_trial() -> None:
 
 def test_a_cpuset_partition_isolates() -> None:
     finding = found(made("laptop", **{"/sys/fs/cgroup/cpuset.cpus.isolated": "3"}))["isolated-cpus"]
-    assert finding.standing is FINE and "CPU 3" in finding.text
+    assert finding.state is FINE and "CPU 3" in finding.text
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -451,9 +453,9 @@ def test_what_is_not_known_makes_nothing_fine(machine: str) -> None:
     for fact in profile.keys() - {"absent"}:
         less = {name: value for name, value in profile.items() if name != fact}
         now = found(less)
-        assert not [name for name in now if now[name].standing is FINE and before[name].standing is not FINE], fact
+        assert not [name for name in now if now[name].state is FINE and before[name].state is not FINE], fact
     silent = {name: None for name in profile} | {"absent": {fact.name: "it is silent" for fact in FACTS}}
-    assert {finding.standing for finding in audit(silent)} == {UNKNOWN}
+    assert {finding.state for finding in audit(silent)} == {UNKNOWN}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -462,10 +464,10 @@ def test_where_tasks_may_be_hidden_none_of_them_is_fine(machine: str) -> None:
     seen = {"interrupt_threads": [], "real_time_tasks": [], "services": []}
     findings = found(MACHINES[machine] | seen)
     for name in ("services", "interrupt-balancer", "real-time-tasks", "interrupt-priorities"):
-        assert findings[name].standing is not FINE, name
+        assert findings[name].state is not FINE, name
     task = {"comm": "synth", "tid": 9, "policy": "fifo", "priority": 70}
     told = found(MACHINES[machine] | seen | {"real_time_tasks": [task], "services": ["cron"]})
-    assert told["real-time-tasks"].standing is told["services"].standing is COSTS
+    assert told["real-time-tasks"].state is told["services"].state is COSTS
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -487,17 +489,17 @@ def test_a_damaged_list_of_cpus_fills_no_memory_and_is_not_believed(place: str, 
     findings = found(made("imx", **{f"/sys/devices/system/cpu/{place}": said}))
     assert len(findings) == len(CHECKS)
     if place == "isolated":
-        assert findings["isolated-cpus"].standing is not FINE
+        assert findings["isolated-cpus"].state is not FINE
 
 
 def test_every_finding_is_complete() -> None:
     assert len({check.name for check in CHECKS}) == len(CHECKS) >= 40
     for profile in MACHINES.values():
         for finding in audit(profile):
-            assert finding.text and finding.why.endswith(".") and finding.source and finding.elsewhere
-            if finding.standing in (COSTS, HIDES):
+            assert finding.text and finding.reason.endswith(".") and finding.source and finding.trade_off
+            if finding.state in (COSTS, HIDES):
                 assert finding.changes, finding.name
-            assert all("µ" in text or text.isascii() for text in (finding.text, finding.why, finding.elsewhere))
+            assert all("µ" in text or text.isascii() for text in (finding.text, finding.reason, finding.trade_off))
 
 
 def test_each_setting_named_is_one_that_there_is_and_takes_the_value() -> None:
@@ -553,5 +555,5 @@ def test_a_kernel_that_was_tuned_has_less() -> None:
     )
     now = found(tuned)
     for name in ("threaded-interrupts", "idle-tick", "rcu-callbacks", "huge-pages", "clock-source", "watchdogs"):
-        assert now[name].standing is FINE, name
+        assert now[name].state is FINE, name
     assert now["preemption"].severity is Severity.MEDIUM

@@ -10,7 +10,7 @@ import fastjsonschema
 import pytest
 import yaml
 
-from fastenough.audit import Form, Standing, audit
+from fastenough.audit import FindingState, Form, audit
 from fastenough.audit.emit import EMITTERS, emit
 from fastenough.audit.emit.lines import Remark, lines_of
 from tests.support.audit_machines import machines
@@ -54,7 +54,7 @@ def test_all_that_was_found_is_written() -> None:
         Form.CONFIG: "fastenough.cfg",
         Form.FILE: "fastenough-tmpfiles.conf",
     }
-    written = [finding for finding in findings if finding.standing in (Standing.COSTS, Standing.HIDES)]
+    written = [finding for finding in findings if finding.state in (FindingState.COSTS, FindingState.HIDES)]
     for change in (change for finding in written for change in finding.changes if change.form in places):
         text = texts[places[change.form]]
         assert all(word.rpartition("=")[0].rpartition("/")[2] in text for word in change.text.split())
@@ -147,7 +147,7 @@ def test_no_name_is_given_two_values(machine: str) -> None:
     for facts in (MACHINES[machine], profile):
         given: dict[tuple[Form, str], str] = {}
         for line in lines_of(audit(facts), {}):
-            if line.active and line.change.form is not Form.WORDS:
+            if line.active and line.change.form is not Form.PROSE:
                 for word in line.change.text.split():
                     name, _, value = word.partition("=")
                     assert given.setdefault((line.change.form, name), value) == value

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fastenough.analysis import judge
-from fastenough.audit import Standing, audit
+from fastenough.audit import FindingState, audit
 from fastenough.report.context import make_context
 from fastenough.report.document import ReportTable
 from fastenough.report.sections.system import system_audit
@@ -36,7 +36,9 @@ def _tables(tmp_path: Path, *profiles: str) -> list[ReportTable]:
 def test_each_system_has_its_findings_once(tmp_path: Path) -> None:
     laptop, server = _tables(tmp_path, "laptop", "laptop", "server")
     told = {
-        finding.title for finding in audit(MACHINES["laptop"]) if finding.standing in (Standing.COSTS, Standing.HIDES)
+        finding.title
+        for finding in audit(MACHINES["laptop"])
+        if finding.state in (FindingState.COSTS, FindingState.HIDES)
     }
     assert {str(row[1]).removesuffix(" (hides latency)") for row in laptop.rows} == told
     assert laptop.rows[0][0] == "high" and laptop.rows[-1][0] == "low"

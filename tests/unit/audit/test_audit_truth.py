@@ -134,9 +134,9 @@ def test_each_is_tried_alone_and_then_the_best_at_once(tmp_path: Path) -> None:
         (("c", "a"), "full"),
     ]
     assert found.refused == (("refused=on", "this machine has none"),)
-    assert found.best == {"c": "on", "a": "on"} and [each.helps for each in found.together] == [True, True]
-    assert [each.name for each in found.alone if each.helps] == ["a=on", "a=on", "c=on", "c=on"]
-    assert [each.name for each in found.again if each.helps] == ["a=on", "a=on", "c=on", "c=on"]
+    assert found.best == {"c": "on", "a": "on"} and [each.helps for each in found.combined] == [True, True]
+    assert [each.name for each in found.single if each.helps] == ["a=on", "a=on", "c=on", "c=on"]
+    assert [each.name for each in found.repeated if each.helps] == ["a=on", "a=on", "c=on", "c=on"]
 
 
 def test_what_is_not_shown_again_is_not_recommended(tmp_path: Path) -> None:
@@ -159,4 +159,4 @@ def test_what_is_not_shown_again_is_not_recommended(tmp_path: Path) -> None:
         store=Held(tmp_path / "store"),
         make=make,
     )
-    assert found.alone[0].helps and not found.again[0].helps and found.best == {}
+    assert found.single[0].helps and not found.repeated[0].helps and found.best == {}
