@@ -17,7 +17,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 MOST_STEPS = 2_000
-"""Greatest number of steps for one task; a task that needs more is not settled."""
+"""Greatest number of steps for one task; a task that needs more is undecided."""
 SHARES = 10_000
 """Steps per unit in the search for a factor on the compute times."""
 
@@ -42,27 +42,27 @@ class PeriodicTask:
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Greatest number of events in a window, from counts in successive stretches of ``stretch_ns``.
+    """Greatest number of events in a window, from counts in successive intervals of ``interval_ns``.
 
-    ``most``: the greatest count of one stretch, of two successive ones, and so on.  The times of events within a
-    stretch are unknown: all may occur at once, at its end or its begin.
+    ``maximum_counts``: the greatest count of one interval, of two successive ones, and so on.  The times of events
+    within an interval are unknown: all may occur at once, at its begin or its end.
     """
 
-    stretch_ns: int
-    most: tuple[int, ...]
+    interval_ns: int
+    maximum_counts: tuple[int, ...]
 
     def within(self, window_ns: int) -> int:
-        """Greatest number of events in any window of this length, which overlaps one stretch more than it is long.
+        """Greatest number of events in any window of this length, which may overlap one interval more than fit into it.
 
         A window longer than all counted lengths has at most the sum of its parts.
         """
-        repetitions, remaining = divmod(-(-window_ns // self.stretch_ns) + 1, len(self.most))
-        return repetitions * self.most[-1] + (self.most[remaining - 1] if remaining else 0)
+        repetitions, remaining = divmod(-(-window_ns // self.interval_ns) + 1, len(self.maximum_counts))
+        return repetitions * self.maximum_counts[-1] + (self.maximum_counts[remaining - 1] if remaining else 0)
 
     @property
     def per_ns(self) -> Fraction:
         """In the long run."""
-        return Fraction(self.most[-1], len(self.most) * self.stretch_ns)
+        return Fraction(self.maximum_counts[-1], len(self.maximum_counts) * self.interval_ns)
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,9 @@ NO_TERMS = Terms()
 class DeadlineResult(StrEnum):
     """Whether a task meets its deadline."""
 
-    YES = "kept"
-    NO = "missed"
-    UNSETTLED = "not settled"
+    MET = "met"
+    MISSED = "missed"
+    UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class ResponseTime:
     """
 
     task: PeriodicTask
-    kept: DeadlineResult
+    deadline_result: DeadlineResult
     response_ns: int | None
 
     @property
@@ -212,7 +212,7 @@ def _responses(tasks: Sequence[PeriodicTask], terms: Terms, peers_first: bool) -
 
 def schedulable(tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS) -> bool:
     """Whether every task is shown to keep its deadline."""
-    return all(response.kept is DeadlineResult.YES for response in _responses(tasks, terms, True))
+    return all(response.deadline_result is DeadlineResult.MET for response in _responses(tasks, terms, True))
 
 
 def _demand(task: PeriodicTask, terms: Terms) -> _Demand:
@@ -233,7 +233,7 @@ def _response(task: PeriodicTask, first: Sequence[PeriodicTask], terms: Terms, b
     demand = _demand(task, terms)
     before = _PrecedingDemand([_demand(other, terms) for other in first], terms.interference)
     if before.utilisation + demand.utilisation > 1:
-        return ResponseTime(task, DeadlineResult.NO, None)
+        return ResponseTime(task, DeadlineResult.MISSED, None)
     longest_ns = 0
     for job in range(MOST_STEPS):
         done_ns = before.done_ns(
@@ -243,10 +243,10 @@ def _response(task: PeriodicTask, first: Sequence[PeriodicTask], terms: Terms, b
             break
         longest_ns = max(longest_ns, demand.jitter_ns + done_ns - job * task.period_ns)
         if longest_ns > task.deadline_ns:
-            return ResponseTime(task, DeadlineResult.NO, longest_ns)
+            return ResponseTime(task, DeadlineResult.MISSED, longest_ns)
         if done_ns + demand.jitter_ns <= (job + 1) * task.period_ns:
-            return ResponseTime(task, DeadlineResult.YES, longest_ns)
-    return ResponseTime(task, DeadlineResult.UNSETTLED, None)
+            return ResponseTime(task, DeadlineResult.MET, longest_ns)
+    return ResponseTime(task, DeadlineResult.UNDECIDED, None)
 
 
 def margin(tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS) -> Margin:
@@ -288,8 +288,10 @@ def with_priorities(tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS) -> t
         fitting = (
             place
             for place in behind
-            if _response_behind(tasks[place], [tasks[other] for other in waiting if other != place], terms).kept
-            is DeadlineResult.YES
+            if _response_behind(
+                tasks[place], [tasks[other] for other in waiting if other != place], terms
+            ).deadline_result
+            is DeadlineResult.MET
         )
         lowest = next(fitting, behind[0])
         priorities[lowest] = len(priorities) + 1
@@ -297,9 +299,9 @@ def with_priorities(tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS) -> t
     return tuple(replace(task, priority=priorities[place]) for place, task in enumerate(tasks))
 
 
-def never_schedulable(tasks: Sequence[PeriodicTask], *, chosen: bool = False) -> tuple[str, ...]:
+def never_schedulable(tasks: Sequence[PeriodicTask], *, assign_priorities: bool = False) -> tuple[str, ...]:
     """Why a deadline is missed in the worst case of the stated tasks, on a CPU without overhead; empty if all are met,
-    or if that is not settled.  ``chosen``: under any order of priorities.
+    or if that is undecided.  ``assign_priorities``: no order of priorities meets all deadlines.
 
     Without jitter the worst case is exact: it takes no more than all tasks due at once, each with all of its compute
     time.
@@ -307,18 +309,18 @@ def never_schedulable(tasks: Sequence[PeriodicTask], *, chosen: bool = False) ->
     used = sum((Fraction(task.compute_ns, task.period_ns) for task in tasks), Fraction())
     if used > 1:
         return (f"the tasks {_named(tasks)} require {float(used) * 100:.4g} % of one CPU",)
-    if not chosen:
+    if not assign_priorities:
         return tuple(
             _misses(response.task)
             for response in responses(tasks, peers_first=False)
-            if response.kept is DeadlineResult.NO
+            if response.deadline_result is DeadlineResult.MISSED
         )
     ordered = with_priorities(tasks)
-    late = [response.task for response in responses(ordered) if response.kept is not DeadlineResult.YES]
+    late = [response.task for response in responses(ordered) if response.deadline_result is not DeadlineResult.MET]
     rivals = [task for task in ordered if late and task.priority >= min(response.priority for response in late)]
     if any(
-        _response(task, [other for other in rivals if other is not task], NO_TERMS, task.blocking_ns).kept
-        is not DeadlineResult.NO
+        _response(task, [other for other in rivals if other is not task], NO_TERMS, task.blocking_ns).deadline_result
+        is not DeadlineResult.MISSED
         for task in rivals
     ):
         return ()

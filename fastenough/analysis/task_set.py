@@ -46,12 +46,12 @@ NEVER = "not schedulable on any machine"
 class TaskSet:
     """Tasks, and the CPU of each; without ``cpus`` all share one, whichever that is.
 
-    ``chosen``: their priorities are to be chosen, since they state none.
+    ``assign_priorities``: the analysis assigns priorities, since the tasks state none.
     """
 
     tasks: tuple[PeriodicTask, ...]
     cpus: tuple[int, ...] = ()
-    chosen: bool = False
+    assign_priorities: bool = False
 
     def on(self, cpu: int) -> tuple[PeriodicTask, ...]:
         """The tasks of one CPU."""
@@ -62,7 +62,7 @@ class TaskSet:
         )
 
     @property
-    def alone(self) -> tuple[tuple[PeriodicTask, ...], ...]:
+    def by_cpu(self) -> tuple[tuple[PeriodicTask, ...], ...]:
         """The sets of tasks that share a CPU."""
         return tuple(self.on(cpu) for cpu in sorted(set(self.cpus))) if self.cpus else (self.tasks,)
 
@@ -71,15 +71,15 @@ class TaskSet:
 class CpuMeasurement:
     """The measurement of one CPU: its wake-ups, and the interruptions of a busy loop.
 
-    ``late_ns``: the longest wake-up latency; ``usual_ns``: the median.  ``spun_ns``: time of the busy loop.  ``terms``:
-    the resulting terms of the analysis.
+    ``median_ns`` and ``maximum_ns``: of the wake-up latencies.  ``busy_ns``: time for which the busy loop ran.
+    ``terms``: the resulting terms of the analysis.
     """
 
     cpu: int
     wakeups: int
-    usual_ns: int
-    late_ns: int
-    spun_ns: int
+    median_ns: int
+    maximum_ns: int
+    busy_ns: int
     terms: Terms
 
 
@@ -93,16 +93,16 @@ class CpuSchedulability:
 
     @property
     def schedulable(self) -> bool:
-        return all(response.kept is DeadlineResult.YES for response in self.responses)
+        return all(response.deadline_result is DeadlineResult.MET for response in self.responses)
 
 
 @dataclass(frozen=True)
 class TaskAnswer:
-    """The result for a task set.  ``word``: the result as a phrase.  ``missing``: terms that were not measured, with
-    the CPU."""
+    """The result for a task set.  ``conclusion``: the result as a phrase.  ``missing``: terms that were not measured,
+    with the CPU."""
 
     task_set: TaskSet
-    word: str
+    conclusion: str
     cpus: tuple[CpuSchedulability, ...]
     missing: tuple[str, ...] = ()
 
@@ -114,7 +114,11 @@ class TaskAnswer:
 
 def impossible(task_set: TaskSet) -> tuple[str, ...]:
     """Why no machine, even one without overhead, meets these deadlines; empty if one may."""
-    return tuple(sentence for tasks in task_set.alone for sentence in never_schedulable(tasks, chosen=task_set.chosen))
+    return tuple(
+        sentence
+        for tasks in task_set.by_cpu
+        for sentence in never_schedulable(tasks, assign_priorities=task_set.assign_priorities)
+    )
 
 
 def answer_of(task_set: TaskSet, recordings: Sequence[Recording]) -> TaskAnswer:
@@ -126,7 +130,7 @@ def answer_of(task_set: TaskSet, recordings: Sequence[Recording]) -> TaskAnswer:
         for cpu in cpus_needed
         for act, is_measured in (
             ("wake-up", cpu in measured),
-            ("busy loop", cpu in measured and measured[cpu].spun_ns > 0),
+            ("busy loop", cpu in measured and measured[cpu].busy_ns > 0),
         )
         if not is_measured
     ]
@@ -142,7 +146,7 @@ def answer_of(task_set: TaskSet, recordings: Sequence[Recording]) -> TaskAnswer:
 
 def _on_cpu(task_set: TaskSet, measured: CpuMeasurement) -> CpuSchedulability:
     tasks = task_set.on(measured.cpu)
-    if task_set.chosen:
+    if task_set.assign_priorities:
         tasks = with_priorities(tasks, measured.terms)
     return CpuSchedulability(measured, responses(tasks, measured.terms), margin(tasks, measured.terms))
 
@@ -172,16 +176,16 @@ def measured_of(recordings: Sequence[Recording]) -> Mapping[int, CpuMeasurement]
 
 
 def _measured(cpu: int, wakeups: Sequence[Histogram], gaps: Sequence[_Gaps]) -> CpuMeasurement:
-    late_ns = max(0, *(gap.maximum or 0 for gap in wakeups))
-    usual_ns = max(0, *(gap.value_at_rank((gap.total + 1) // 2) for gap in wakeups))
+    maximum_ns = max(0, *(gap.maximum or 0 for gap in wakeups))
+    median_ns = max(0, *(gap.value_at_rank((gap.total + 1) // 2) for gap in wakeups))
     interference = _longest_by_size([term for gap in gaps for term in gap.interference])
     return CpuMeasurement(
         cpu,
         sum(gap.total for gap in wakeups),
-        usual_ns,
-        late_ns,
-        sum(gap.spun_ns for gap in gaps),
-        Terms(late_ns, usual_ns, interference),
+        median_ns,
+        maximum_ns,
+        sum(gap.busy_ns for gap in gaps),
+        Terms(maximum_ns, median_ns, interference),
     )
 
 
@@ -189,19 +193,19 @@ def _measured(cpu: int, wakeups: Sequence[Histogram], gaps: Sequence[_Gaps]) -> 
 class _Gaps:
     """Interruptions of a busy loop in one run, by size: one kind for each doubling of the length."""
 
-    spun_ns: int
+    busy_ns: int
     interference: tuple[Interference, ...]
 
     @classmethod
     def of(cls, recording: Recording, series: Series, total: Histogram) -> _Gaps:
         floor_ns = int(recording.head.parameters.get("floor_ns", 0))
-        spun_ns = max(1, total.sum + total.total * floor_ns)
-        share = min(1.0, spun_ns / max(1, recording.duration_ns))
+        busy_ns = max(1, total.sum + total.total * floor_ns)
+        share = min(1.0, busy_ns / max(1, recording.duration_ns))
         longest = {
             size: int(value) for value in total.highest().tolist() if value >= LEAST_GAP_NS for size in (_size(value),)
         }
         return cls(
-            spun_ns,
+            busy_ns,
             tuple(
                 Interference(str(size), cost_ns, (_arrivals(recording, series, size, share),))
                 for size, cost_ns in longest.items()
@@ -216,7 +220,7 @@ def _size(value_ns: int) -> int:
 
 def _arrivals(recording: Recording, series: Series, size: int, share: float) -> Arrivals:
     """Arrivals of gaps of one size; ``share``: part of an interval in which the loop spins, which is the counted
-    stretch."""
+    part."""
     timeline = recording.timeline
     course = timeline.courses[series.id]
     sizes = np.array([_size(int(value)) for value in bucket_lowest(course.index, course.k)], dtype=np.int64)
@@ -279,8 +283,8 @@ def _no_pass(verdict: Verdict) -> Verdict:
 
 
 def _headline(answer: TaskAnswer) -> str:
-    phrase, tightest = answer.word[0].upper() + answer.word[1:], answer.tightest
-    if answer.word != SCHEDULABLE or tightest is None or tightest.margin.added_ns is None:
+    phrase, tightest = answer.conclusion[0].upper() + answer.conclusion[1:], answer.tightest
+    if answer.conclusion != SCHEDULABLE or tightest is None or tightest.margin.added_ns is None:
         return phrase
     factor = math.floor(tightest.margin.factor * 100) / 100
     return (
@@ -294,7 +298,7 @@ def _reasons(answer: TaskAnswer) -> list[str]:
         f"{words.cpus([cpu.measured.cpu])}: {_missed(response)}"
         for cpu in answer.cpus
         for response in cpu.responses
-        if response.kept is not DeadlineResult.YES
+        if response.deadline_result is not DeadlineResult.MET
     ]
     return [
         "measured terms are no bounds, so this is never a PASS",
@@ -305,7 +309,7 @@ def _reasons(answer: TaskAnswer) -> list[str]:
 
 def _missed(response: ResponseTime) -> str:
     task = response.task
-    if response.kept is DeadlineResult.UNSETTLED:
+    if response.deadline_result is DeadlineResult.UNDECIDED:
         return f"task {task.name}: undecided; too many jobs interact because the CPU is nearly full"
     after = "without end" if response.response_ns is None else f"after {words.latency(response.response_ns)}"
     return (
@@ -316,7 +320,7 @@ def _missed(response: ResponseTime) -> str:
 
 def _next_steps(answer: TaskAnswer) -> tuple[str, ...]:
     tightest = answer.tightest
-    if answer.word == SCHEDULABLE:
+    if answer.conclusion == SCHEDULABLE:
         return (
             "measure longer, under the load of the application; then measure the application itself: "
             "fastenough monitor --comm NAME",

@@ -43,7 +43,7 @@ def print_answer(answer: AssessmentResult, out: Path, as_json: bool) -> ExitStat
     """Print the verdict and the place of the report; returns the exit status of the verdict."""
     assessment = answer.assessment
     if as_json:
-        tasks = {} if answer.tasks is None else {"answer": answer.tasks.word, "tasks": answer.tasks}
+        tasks = {} if answer.tasks is None else {"conclusion": answer.tasks.conclusion, "tasks": answer.tasks}
         print_json({"assessment": assessment, "report": [str(document) for document in answer.documents]} | tasks)
     else:
         print_assessment(assessment)
@@ -87,7 +87,7 @@ def stated_tasks(texts: Sequence[str]) -> TaskSet | None:
 def print_impossible(reasons: Sequence[str], as_json: bool) -> ExitStatus:
     """Print that no machine meets these deadlines, so that no measurement is needed."""
     if as_json:
-        print_json({"verdict": Verdict.FAIL, "answer": NEVER, "reasons": reasons})
+        print_json({"verdict": Verdict.FAIL, "conclusion": NEVER, "reasons": reasons})
     else:
         say(f"{Verdict.FAIL}: {NEVER}; nothing was measured")
         for reason in reasons:

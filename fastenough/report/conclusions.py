@@ -237,7 +237,7 @@ def _responses(answer: TaskAnswer) -> ReportTable:
             response.task.deadline_ns,
             response.response_ns,
             response.slack_ns,
-            str(response.kept),
+            str(response.deadline_result),
         )
         for cpu_answer in answer.cpus
         for response in cpu_answer.responses
@@ -253,10 +253,14 @@ def _responses(answer: TaskAnswer) -> ReportTable:
         Column("slack [µs]", _MICROSECONDS_DOWN),
         Column("deadline", numeric=False),
     )
-    chosen = "; priorities assigned by Audsley's algorithm, highest number first" if answer.task_set.chosen else ""
+    assigned = (
+        "; priorities assigned by Audsley's algorithm, highest number first"
+        if answer.task_set.assign_priorities
+        else ""
+    )
     return ReportTable(
         "task-responses",
-        f"Longest response of each task with all terms at their maximum{chosen}",
+        f"Longest response of each task with all terms at their maximum{assigned}",
         columns,
         rows,
         note="If a deadline is missed, the response is the first one found that is too long.",
@@ -316,7 +320,7 @@ def tasks_section(answer: TaskAnswer) -> Section | None:
     return Section(
         "tasks",
         "Task set",
-        f"{answer.word[0].upper()}{answer.word[1:]}. Response-time analysis of fixed priorities with "
+        f"{answer.conclusion[0].upper()}{answer.conclusion[1:]}. Response-time analysis of fixed priorities with "
         "measured terms. Measured terms are no bounds, so this is never a PASS.",
         [_responses(answer), _margins(answer), _terms(answer)],
     )

@@ -57,8 +57,8 @@ def _ordered(*tasks: PeriodicTask) -> list[PeriodicTask]:
 def test_the_literatures_examples(tasks: list[PeriodicTask], known: list[int]) -> None:
     found = responses(_ordered(*tasks))
     assert [one.response_ns for one in found] == known
-    assert [one.kept for one in found] == [
-        DeadlineResult.YES if response <= task.deadline_ns else DeadlineResult.NO
+    assert [one.deadline_result for one in found] == [
+        DeadlineResult.MET if response <= task.deadline_ns else DeadlineResult.MISSED
         for task, response in zip(tasks, known, strict=True)
     ]
 
@@ -101,9 +101,9 @@ def test_who_is_waited_for_inherits_priority_and_delays_those_between_too() -> N
 
 def test_more_than_the_cpu_has_is_missed_without_end() -> None:
     found = responses(_ordered(_task(10, 6), _task(10, 5, 10**9)))
-    assert [(one.kept, one.response_ns, one.slack_ns) for one in found] == [
-        (DeadlineResult.YES, 6, 4),
-        (DeadlineResult.NO, None, None),
+    assert [(one.deadline_result, one.response_ns, one.slack_ns) for one in found] == [
+        (DeadlineResult.MET, 6, 4),
+        (DeadlineResult.MISSED, None, None),
     ]
 
 
@@ -318,7 +318,7 @@ def test_margins_of_what_is_not_schedulable() -> None:
     ],
 )
 def test_hostile_numbers_end(tasks: list[PeriodicTask]) -> None:
-    """Whole sums and a bounded number of steps: an answer, and be it that it is not settled."""
+    """Whole sums and a bounded number of steps: the result may be that it is undecided."""
     begin = time.process_time()
     assert len(responses(_ordered(*tasks))) == len(tasks)
     margin(_ordered(*tasks))

@@ -74,7 +74,7 @@ def test_terms_are_what_was_recorded(tmp_path: Path) -> None:
             _gaps([[1_800] * 100 + [90_000], [1_900] * 250], [[500] * 40, []]),
         )
     )
-    assert [(one.late_ns, one.usual_ns) for one in found.values()] == [(40_000, 2_000), (1_500, 1_500)]
+    assert [(one.maximum_ns, one.median_ns) for one in found.values()] == [(40_000, 2_000), (1_500, 1_500)]
     terms = found[0].terms.interference
     assert [one.cost_ns for one in terms] == [90_000, 1_900]
     assert [one.arrivals[0].most for one in terms] == [(1, 1), (250, 350)], "the busier second, and both"
@@ -92,7 +92,7 @@ def test_the_worst_of_all_loads_counts(tmp_path: Path) -> None:
             _gaps([[4_050] * 50, []], run_id="loaded-spin"),
         )
     )
-    assert (found[0].late_ns, found[0].usual_ns) == (1_900, 1_900)
+    assert (found[0].maximum_ns, found[0].median_ns) == (1_900, 1_900)
     assert [one.cost_ns for one in found[0].terms.interference] == [4_050]
     assert [one.most for one in found[0].terms.interference[0].arrivals] == [(10, 10), (50, 50)]
 
@@ -104,28 +104,28 @@ def test_answers_follow_from_the_terms_by_hand(tmp_path: Path) -> None:
         _recorded(tmp_path, _wakeups([2_000, 2_000, 50_000]), _gaps([[5_000], []])),
     )
     loop, slow = answer.cpus[0].responses
-    assert answer.word == SCHEDULABLE
+    assert answer.conclusion == SCHEDULABLE
     assert loop.response_ns == 50_000 + 202_000 + 5_000
     # in w: 2,002 µs of its own, 5 once, and 202 for each of ceil((w + 50) / 1000) jobs of the loop; w = 2,613, three
     assert slow.response_ns == 50_000 + 2_002_000 + 5_000 + 3 * 202_000
-    assert (loop.slack_ns, slow.kept) == (800_000 - 257_000, DeadlineResult.YES)
+    assert (loop.slack_ns, slow.deadline_result) == (800_000 - 257_000, DeadlineResult.MET)
 
 
 def test_each_cpu_answers_for_its_own_tasks(tmp_path: Path) -> None:
     runs = _recorded(tmp_path, _wakeups([5_000], [650_000]), _gaps([[], []], [[], []]))
     apart = answer_of(task_set_of([LOOP + " cpu=0", SLOW + " cpu=1"]), runs)
-    assert apart.word == SCHEDULABLE
+    assert apart.conclusion == SCHEDULABLE
     assert [[one.task.name for one in on.responses] for on in apart.cpus] == [["loop"], ["slow"]]
     either = answer_of(task_set_of([LOOP]), runs)
-    assert either.word == NOT_DEMONSTRATED, "one CPU is too late, and the task may be on it"
+    assert either.conclusion == NOT_DEMONSTRATED, "one CPU is too late, and the task may be on it"
     assert [on.schedulable for on in either.cpus] == [True, False]
 
 
 def test_what_was_not_measured_is_not_taken_for_nothing(tmp_path: Path) -> None:
     no_loop = answer_of(task_set_of([LOOP]), _recorded(tmp_path, _wakeups([5_000])))
-    assert (no_loop.word, no_loop.missing) == (NOT_DEMONSTRATED, ("CPU 0: no busy loop was measured",))
+    assert (no_loop.conclusion, no_loop.missing) == (NOT_DEMONSTRATED, ("CPU 0: no busy loop was measured",))
     elsewhere = answer_of(task_set_of([LOOP + " cpu=3"]), _recorded(tmp_path, _wakeups([5_000]), _gaps([[], []])))
-    assert (elsewhere.word, len(elsewhere.missing)) == (NOT_DEMONSTRATED, 2)
+    assert (elsewhere.conclusion, len(elsewhere.missing)) == (NOT_DEMONSTRATED, 2)
     assert answer_of(task_set_of([LOOP]), []).missing == ("no wake-up was measured",)
 
 
@@ -147,13 +147,13 @@ def test_it_is_never_a_pass(tmp_path: Path) -> None:
         Store(tmp_path / "store"),
         tmp_path / "report",
     )
-    assert answer.tasks is not None and answer.tasks.word == SCHEDULABLE
+    assert answer.tasks is not None and answer.tasks.conclusion == SCHEDULABLE
     assert answer.assessment.verdict is Verdict.INCONCLUSIVE
     assert "Schedulable with the measured terms: all compute times could be 3." in answer.assessment.headline
     assert Verdict.PASS not in {one.verdict for one in answer.assessment.judgments}
     said = json.loads((tmp_path / "report" / "report.json").read_text())
     assert said["assessment"]["verdict"] == "INCONCLUSIVE"
-    assert said["tasks"]["word"] == SCHEDULABLE
+    assert said["tasks"]["conclusion"] == SCHEDULABLE
     page = (tmp_path / "report" / "index.html").read_text()
     assert "Task set" in page and "Measured terms are no bounds" in page
     assert ">PASS<" not in page
