@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Injected delays, and whether a witness found them: number, size and order."""
+"""Injected delays, and whether a witness detected them: number, size and order."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ TOLERANCE_SHARE = 0.002
 class Injection:
     """One delay: requested size, actual size (from the due time to its end), and due time."""
 
-    asked_ns: int
+    requested_ns: int
     injected_ns: int
     due_mono_ns: int
 
 
 @dataclass(frozen=True)
 class InjectionResult:
-    """What one witness found of the injections of one size; ``excess_ns`` is found minus injected.
+    """Injections of one size and their measurement by one witness; the excess is measured minus injected.
 
-    ``too_late`` of the intended injections did not take place: the injector itself came after the due time.
-    ``reasons`` say of each injection that was not found why the witness cannot have it.
+    ``too_late``: further injections that did not take place, because the injector itself missed the due time.
+    ``reasons``: why the witness lacks each injection that was not detected.
     """
 
-    asked_ns: int
+    requested_ns: int
     injected: int
     too_late: int
-    found: int
+    detected: int
     injected_median_ns: int | None
-    found_median_ns: int | None
+    measured_median_ns: int | None
     excess_median_ns: int | None
     reasons: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
-        """Whether there were injections and all were found."""
-        return self.injected > 0 and self.found == self.injected
+        """Whether there were injections and all were detected."""
+        return self.injected > 0 and self.detected == self.injected
 
 
 def injections(recording: Recording) -> list[Injection]:
@@ -209,16 +209,16 @@ def _rows(
 ) -> list[InjectionResult]:
     return [
         _row(
-            asked_ns,
-            [injection for injection in injected if injection.asked_ns == asked_ns],
-            late.get(asked_ns, 0),
+            requested_ns,
+            [injection for injection in injected if injection.requested_ns == requested_ns],
+            late.get(requested_ns, 0),
             value,
         )
-        for asked_ns in sorted({injection.asked_ns for injection in injected} | set(late))
+        for requested_ns in sorted({injection.requested_ns for injection in injected} | set(late))
     ]
 
 
-def _row(asked_ns: int, group: list[Injection], late: int, value: Callable[[Injection], Value]) -> InjectionResult:
+def _row(requested_ns: int, group: list[Injection], late: int, value: Callable[[Injection], Value]) -> InjectionResult:
     answers = [(injection, value(injection)) for injection in group]
     pairs = [(injection.injected_ns, value_ns) for injection, value_ns in answers if isinstance(value_ns, int)]
     reasons = tuple(
@@ -227,7 +227,7 @@ def _row(asked_ns: int, group: list[Injection], late: int, value: Callable[[Inje
         if isinstance(reason, str)
     )
     return InjectionResult(
-        asked_ns,
+        requested_ns,
         len(group),
         late,
         len(pairs),
@@ -240,7 +240,7 @@ def _row(asked_ns: int, group: list[Injection], late: int, value: Callable[[Inje
 
 def in_order(rows: Sequence[InjectionResult]) -> bool:
     """Whether measured delays increase with the injected ones."""
-    medians = [row.found_median_ns for row in rows]
+    medians = [row.measured_median_ns for row in rows]
     measured = [median_ns for median_ns in medians if median_ns is not None]
     return len(measured) == len(medians) and all(earlier < later for earlier, later in pairwise(measured))
 

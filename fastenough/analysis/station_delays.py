@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The stations of a wake-up by a timer, as recorded by a monitor, joined on the exact due time.
 
-Evaluates delays that were injected at one station: whether they are found there, only there, and with their size.
+Evaluates delays that were injected at one station: whether they are detected there, only there, and with their size.
 Compares the stations with the latencies of a task, wake-up by wake-up.
 """
 
@@ -68,18 +68,18 @@ def wakeups(samples: Mapping[str, Samples]) -> Wakeups:
 class StationResult:
     """Result of the injections of one size at one station; medians in ns, None without values.
 
-    Of ``injected``, ``found`` were at the station, ``elsewhere`` only at another one, and ``unseen`` belong to wake-ups
-    that the monitor did not record.  ``too_late``: additional injections that did not take place.  ``culprits``: causes
-    named by the monitor, with their counts.
+    Of ``injected``, ``detected`` were at the station, ``at_other_station`` only at another one, and ``unrecorded``
+    belong to wake-ups that the monitor did not record.  ``too_late``: further injections that did not take place.
+    ``culprits``: causes named by the monitor, with their counts.
     """
 
     station: str
-    asked_ns: int
+    requested_ns: int
     injected: int
     too_late: int
-    unseen: int
-    found: int
-    elsewhere: int
+    unrecorded: int
+    detected: int
+    at_other_station: int
     injected_median_ns: int | None
     undisturbed_median_ns: int | None
     station_median_ns: int | None
@@ -102,8 +102,8 @@ class StationResult:
 
     @property
     def missed(self) -> bool:
-        """Whether an injection into a recorded wake-up was not found at its station."""
-        return self.found + self.unseen < self.injected
+        """Whether an injection into a recorded wake-up was not detected at its station."""
+        return self.detected + self.unrecorded < self.injected
 
 
 def undisturbed(recorded: Wakeups, injected: Sequence[Injection], before_ns: int, after_ns: int) -> Wakeups:
@@ -126,12 +126,12 @@ def station_medians(quiet: Wakeups) -> dict[str, int | None]:
 class StationWitness:
     """Wake-ups recorded by a monitor while delays were injected at one station.
 
-    ``usual_ns``: median of each station without injections.  ``culprits``: cause named by the monitor, by due time.
+    ``median_ns``: median of each station without injections.  ``culprits``: cause named by the monitor, by due time.
     """
 
     station: str
     seen: Wakeups
-    usual_ns: Mapping[str, int | None]
+    median_ns: Mapping[str, int | None]
     culprits: Mapping[int, str]
 
     def placed(self, injected: Sequence[Injection], late: Mapping[int, int]) -> list[StationResult]:
@@ -141,12 +141,14 @@ class StationWitness:
         """
         return [
             self._placed(
-                asked_ns, [injection for injection in injected if injection.asked_ns == asked_ns], late.get(asked_ns, 0)
+                requested_ns,
+                [injection for injection in injected if injection.requested_ns == requested_ns],
+                late.get(requested_ns, 0),
             )
-            for asked_ns in sorted({injection.asked_ns for injection in injected} | set(late))
+            for requested_ns in sorted({injection.requested_ns for injection in injected} | set(late))
         ]
 
-    def _placed(self, asked_ns: int, group: Sequence[Injection], late: int) -> StationResult:
+    def _placed(self, requested_ns: int, group: Sequence[Injection], late: int) -> StationResult:
         position = {due_ns: place for place, due_ns in enumerate(self.seen.due_ns.tolist())}
         matched = [
             (injection, position[injection.due_mono_ns]) for injection in group if injection.due_mono_ns in position
@@ -158,21 +160,21 @@ class StationWitness:
         )
         return StationResult(
             self.station,
-            asked_ns,
+            requested_ns,
             len(group),
             late,
-            unseen=len(group) - len(matched),
-            found=len(matched) - len(astray),
-            elsewhere=sum(self._elsewhere(injection, place) for injection, place in astray),
+            unrecorded=len(group) - len(matched),
+            detected=len(matched) - len(astray),
+            at_other_station=sum(self._elsewhere(injection, place) for injection, place in astray),
             injected_median_ns=_median(injection.injected_ns for injection in group),
-            undisturbed_median_ns=self.usual_ns[self.station],
+            undisturbed_median_ns=self.median_ns[self.station],
             station_median_ns=_median(int(values[place]) for _, place in matched),
             culprits=tuple(named.most_common()),
         )
 
     def _elsewhere(self, injection: Injection, place: int) -> bool:
         return any(
-            values[place] - (self.usual_ns[name] or 0) >= _OTHERS_SHARE * injection.injected_ns
+            values[place] - (self.median_ns[name] or 0) >= _OTHERS_SHARE * injection.injected_ns
             for name, values in self.seen.by_station.items()
             if name != self.station
         )
@@ -190,32 +192,32 @@ REMAINDER_QUANTILES = (0.0, 0.5, 0.99, 1.0)
 class StationAgreement:
     """Agreement of a task with the stations of a monitor.
 
-    Of ``taken`` acts of the task, ``joined`` have a wake-up of the monitor; ``awake`` were due before the previous act
-    began, so that the task did not sleep.  ``remainder_ns``: latency of the task less the sum of the stations (minimum,
-    median, 99 %, maximum), from the return to user space until the task reads the clock.  ``counted``: wake-ups that
-    the monitor counted but did not record, by reason.
+    ``activations``: acts of the task.  ``matched``: those with a wake-up of the monitor.  ``awake``: those due before
+    the previous act began, so that the task did not sleep.  ``remainder_ns``: latency of the task less the sum of the
+    stations (minimum, median, 99 %, maximum), from the return to user space until the task reads the clock.
+    ``unrecorded_by_reason``: wake-ups that the monitor counted but did not record, by reason.
     """
 
-    taken: int
-    joined: int
+    activations: int
+    matched: int
     awake: int
     remainder_ns: tuple[int, ...]
-    counted: tuple[tuple[str, int], ...]
+    unrecorded_by_reason: tuple[tuple[str, int], ...]
 
     @property
     def absent(self) -> int:
         """Number of wake-ups of the task that the monitor did not record."""
-        return self.taken - self.joined - self.awake
+        return self.activations - self.matched - self.awake
 
     @property
     def unexplained(self) -> int:
         """Number of absent wake-ups for which the monitor counted no reason."""
-        return max(0, self.absent - sum(count for _, count in self.counted))
+        return max(0, self.absent - sum(count for _, count in self.unrecorded_by_reason))
 
     @property
     def share(self) -> float:
         """Share of joined wake-ups among all wake-ups."""
-        return self.joined / (self.taken - self.awake) if self.taken > self.awake else 0.0
+        return self.matched / (self.activations - self.awake) if self.activations > self.awake else 0.0
 
     @property
     def later(self) -> bool:

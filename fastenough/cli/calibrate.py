@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough calibrate``: inject known latencies and check that the probe finds them."""
+"""``fastenough calibrate``: inject known latencies and check that the probe detects them."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 def _row(result: InjectionResult) -> tuple[str, ...]:
     return (
-        micros(result.asked_ns),
+        micros(result.requested_ns),
         str(result.injected),
         str(result.too_late),
-        str(result.found),
+        str(result.detected),
         micros(result.injected_median_ns),
-        micros(result.found_median_ns),
+        micros(result.measured_median_ns),
         micros(result.excess_median_ns),
     )
 
@@ -60,19 +60,19 @@ def _show(calibration: WitnessResult) -> None:
         return
     print_table(
         f"{title}: counts, and medians in µs",
-        ("size", "injected", "too late", "found", "injected µs", "found µs", "difference µs"),
+        ("size", "injected", "too late", "detected", "injected µs", "measured µs", "difference µs"),
         map(_row, calibration.rows),
         texts=0,
     )
     for row in calibration.rows:
         for reason in row.reasons:
-            click.echo(f"not found: {reason}")
+            click.echo(f"not detected: {reason}")
     click.echo(
-        "all found, in order\n"
+        "all detected, in order\n"
         if calibration.passed
         else f"inconclusive: {calibration.shortfall}\n"
         if calibration.shortfall
-        else "MISSED: not every injected latency was found\n"
+        else "MISSED: not every injected latency was detected\n"
     )
 
 
@@ -103,7 +103,7 @@ def _output(text: str | None) -> Output | None:
 
 
 def _to_boot(board: Board, emulated: bool) -> str:
-    """A guest of its own if the board has guests, so that the injections disturb nothing else."""
+    """The configuration to boot: a separate guest if the board has guests, so that injections disturb nothing else."""
     _, *guests = board.configurations()
     return guests[0] if emulated else AS_BOOTED
 
@@ -172,9 +172,9 @@ def command(
     figure: Path | None,
     as_json: bool,
 ) -> ExitStatus:
-    """Inject known latencies and check they are found.
+    """Inject known latencies and check they are detected.
 
-    Delays a task by known times and checks that the probe, and a gauge or the monitor, find each of them.  The exit
+    Delays a task by known times and checks that the probe, and a gauge or the monitor, detect each delay.  The exit
     status is 4 if one was missed, 3 if the test is incomplete (docs/calibrate.md).
     """
     board, output, emulated = open_board(name), _output(pin), name.partition(":")[0] == "virtual"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough calibrate --monitor``: delay each station and check that the monitor finds the delays there."""
+"""``fastenough calibrate --monitor``: delay each station and check that the monitor detects the delays there."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ def _status(done: list[StationTrial], agreed: list[StationAgreement]) -> ExitSta
 
 def _row(row: StationResult) -> tuple[str, ...]:
     return (
-        micros(row.asked_ns),
+        micros(row.requested_ns),
         str(row.injected),
         str(row.too_late),
-        str(row.unseen),
-        str(row.found),
-        str(row.elsewhere),
+        str(row.unrecorded),
+        str(row.detected),
+        str(row.at_other_station),
         micros(row.injected_median_ns),
         micros(row.undisturbed_median_ns),
         micros(row.station_median_ns),
@@ -122,12 +122,12 @@ def _show(trial: StationTrial | StationAgreement) -> None:
             "size",
             "injected",
             "too late",
-            "not seen",
-            "found",
-            "elsewhere",
+            "unrecorded",
+            "detected",
+            "other station",
             "injected µs",
             "undisturbed",
-            "found µs",
+            "measured µs",
             "excess",
             "tolerated",
         ),
@@ -136,13 +136,13 @@ def _show(trial: StationTrial | StationAgreement) -> None:
     )
     for row in trial.rows:
         named = ", ".join(f"{who} {times} times" for who, times in row.culprits[:_NAMED])
-        click.echo(f"causes named for {micros(row.asked_ns)} µs: {named or 'none'}")
+        click.echo(f"causes named for {micros(row.requested_ns)} µs: {named or 'none'}")
     click.echo(
-        "all found at this station, with the injected size\n"
+        "all detected at this station, with the injected size\n"
         if trial.passed
         else f"inconclusive: {trial.shortfall}\n"
         if trial.shortfall
-        else "MISSED: not every injected delay was found at its station\n"
+        else "MISSED: not every injected delay was detected at its station\n"
     )
 
 
@@ -150,14 +150,14 @@ def _show_agreement(agreement: StationAgreement) -> None:
     counted = (
         ", ".join(
             f"{words.number(count)} {reason.removeprefix('monitor_').replace('_', ' ')}"
-            for reason, count in agreement.counted
+            for reason, count in agreement.unrecorded_by_reason
         )
         or "none lost"
     )
     click.echo(
-        f"Samples of the task matched with the monitor by their exact expiry: {words.number(agreement.joined)} of "
-        f"{words.number(agreement.taken)} ({words.percent(math.floor(agreement.share * 1e4) / 1e4)} of those with a "
-        f"sleeping task); {words.number(agreement.awake)} expired while the task was awake; {counted}; "
+        f"Samples of the task matched with the monitor by their exact expiry: {words.number(agreement.matched)} of "
+        f"{words.number(agreement.activations)} ({words.percent(math.floor(agreement.share * 1e4) / 1e4)} of those "
+        f"with a sleeping task); {words.number(agreement.awake)} expired while the task was awake; {counted}; "
         f"{words.number(agreement.unexplained)} unexplained."
     )
     if agreement.remainder_ns:
@@ -178,7 +178,7 @@ def _plain(trial: StationTrial) -> dict[str, object]:
         "reason": trial.reason,
         "passed": trial.passed if trial.applicable else None,
         "shortfall": trial.shortfall,
-        "counted": trial.counted,
+        "unrecorded_by_reason": trial.unrecorded_by_reason,
     }
 
 
@@ -189,7 +189,7 @@ def _panel(trial: StationTrial) -> Panel:
     here = trial.delayed.by_station[trial.station]
     return Panel(
         trial.station,
-        tuple(row.asked_ns for row in trial.rows),
+        tuple(row.requested_ns for row in trial.rows),
         trial.quiet.by_station[trial.station],
         here,
         trial.delayed.sum_ns - here,

@@ -50,7 +50,7 @@ Output = tuple[str, int]
 
 @dataclass(frozen=True)
 class WitnessResult:
-    """Injections of one injector that one witness found; ``reason``: why this is not applicable here."""
+    """Injections of one injector as measured by one witness; ``reason``: why this is not applicable here."""
 
     injector: str
     witness: str
@@ -63,8 +63,8 @@ class WitnessResult:
 
     @property
     def missed(self) -> bool:
-        """Whether an injection was not found."""
-        return any(row.found < row.injected for row in self.rows)
+        """Whether an injection was not detected."""
+        return any(row.detected < row.injected for row in self.rows)
 
     @property
     def shortfall(self) -> str | None:
@@ -73,7 +73,7 @@ class WitnessResult:
             return None
         never = [row for row in self.rows if not row.injected]
         if never or not self.rows:
-            sizes = ", ".join(f"{row.asked_ns / 1e6:g} ms" for row in never) or "any size"
+            sizes = ", ".join(f"{row.requested_ns / 1e6:g} ms" for row in never) or "any size"
             return f"no delay of {sizes} was injected: the injector was always late, the machine is busy"
         if not in_order(self.rows):
             return "the measured delays do not increase with the injected ones: other delays exceed the steps"
@@ -81,7 +81,7 @@ class WitnessResult:
 
     @property
     def passed(self) -> bool:
-        """Whether all was injected and found, and longer delays were measured as longer."""
+        """Whether all delays were injected and detected, and longer ones were measured as longer."""
         return self.applicable and not self.missed and self.shortfall is None
 
 
@@ -110,7 +110,7 @@ def _in_kernel(booted: Booted, settings: Settings, act: Act) -> Iterator[Probing
 
 
 def timer_finds(booted: Booted, plan: InjectionPlan, injector: Injector) -> WitnessResult:
-    """Check whether the timer probe measures the delays in its own wake-ups."""
+    """Check that the timer probe measures the delays of its own wake-ups."""
     act = Act(
         "timer",
         {
@@ -130,7 +130,7 @@ def timer_finds(booted: Booted, plan: InjectionPlan, injector: Injector) -> Witn
 
 
 def handler_finds(booted: Booted, settings: Settings, plan: InjectionPlan) -> WitnessResult:
-    """Check whether a timer handler in the kernel measures the delays."""
+    """Check that a timer handler in the kernel measures the delays."""
     report_ms = max(10, min(100, plan.interval_ns // 4_000_000))
     act = Act("timer", {"affinity": plan.cpu, "interval": f"{plan.period_ns}ns", "report": f"{report_ms}ms"})
     injector = InterruptInjector(booted, settings, plan)
@@ -147,7 +147,7 @@ def handler_finds(booted: Booted, settings: Settings, plan: InjectionPlan) -> Wi
 def gauge_finds(
     wired: GaugeWiring | NotApplicable, injector: Injector, by: str, toggling: TaskStarter
 ) -> WitnessResult:
-    """Check whether the gauge measures the delays on the pin that a periodic task of the board toggles.
+    """Check that the gauge measures the delays on the pin that a periodic task of the board toggles.
 
     Each raw sample is the time from one falling edge to the next; their sums are the times of the edges.
     """
@@ -188,7 +188,7 @@ def gauge_finds(
 
 @contextmanager
 def _stream_frames(gauge: Gauge) -> Iterator[list[Frame]]:
-    """Collect frames until the block is left, and shortly after; no commands may be sent to the gauge meanwhile."""
+    """Collect frames until the block ends, and shortly after; the gauge must get no commands in this time."""
     frames: list[Frame] = []
     ended = threading.Event()
 
@@ -236,12 +236,12 @@ def calibrate(
 ) -> Iterator[WitnessResult]:
     """Test each witness of a board with each injector that is permitted there.
 
-    Interrupts are disabled on guests only, because the board may stop responding.  Tasks of a real-time core
-    (``implementation``) are delayed by a task of that core, and by nothing of Linux, which the core does not wait for.
+    Interrupts are disabled on guests only, because a board may stop responding.  Tasks of a real-time core
+    (``implementation``) are delayed only by a task of that core, because Linux does not delay them.
 
-    ``port``: the gauge's port or serial number, None for the simulated one of a guest that is booted for the purpose;
-    ``output``: what it watches, None where the board knows it.  Raises BadInput where that is not known, NotApplicable
-    where the board has no such core.
+    ``port``: port or serial number of the gauge, None for the simulated gauge of a guest booted for the calibration.
+    ``output``: the output that it measures, None if the board states it.  Raises BadInput if the output is unknown,
+    NotApplicable if the board has no such core.
     """
     user = _in_user_space_by(implementation)
     with board.boot(configuration) as booted:
@@ -271,7 +271,7 @@ def calibrate(
 
 
 def _in_user_space_by(implementation: str) -> LinuxUser:
-    """The user-space implementation of this name; raises BadInput for others, which no user-space task delays."""
+    """The user-space implementation of this name; raises BadInput for other implementations."""
     result = find_implementation(implementation)
     if not isinstance(result, LinuxUser):
         known = ", ".join(user_space_implementations())
@@ -294,7 +294,7 @@ def _core_finds(booted: Booted, plan: InjectionPlan) -> Iterator[WitnessResult]:
 
 
 def _gauge_of(booted: Booted, port: str | None, output: Output | None) -> GaugeWiring | NotApplicable:
-    """The given gauge, or the simulated one, or the reason why there is none."""
+    """The given gauge or the simulated one; NotApplicable with the reason if there is none."""
     wired = None if booted.wires is None else (booted.wires.chip, booted.wires.output)
     watched = output or wired
     if port is None and wired is None:

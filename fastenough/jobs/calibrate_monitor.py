@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Inject known delays at each station of a wake-up and check where the monitor finds them, their size and cause."""
+"""Inject known delays at each station of a wake-up and check their station, size and cause by the monitor."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _ABSENT = tuple(f"monitor_{why}" for why in ("unmatched", "dropped", "suppressed
 
 @dataclass(frozen=True)
 class StationTrial:
-    """Injections at one station that the monitor found; ``reason``: why this is not applicable here.
+    """Injections at one station as recorded by the monitor; ``reason``: why this is not applicable here.
 
     ``injector``: name of the injector.  ``quiet`` and ``delayed``: wake-ups without and with an injection, on ``cpu``.
-    ``counted``: number of wake-ups without all stations, by reason.
+    ``unrecorded_by_reason``: number of wake-ups without all stations, by reason.
     """
 
     station: str
@@ -47,7 +47,7 @@ class StationTrial:
     rows: tuple[StationResult, ...] = ()
     quiet: Wakeups | None = None
     delayed: Wakeups | None = None
-    counted: tuple[tuple[str, int], ...] = ()
+    unrecorded_by_reason: tuple[tuple[str, int], ...] = ()
     injector: str = ""
     reason: str | None = None
 
@@ -57,7 +57,7 @@ class StationTrial:
 
     @property
     def missed(self) -> bool:
-        """Whether an injection into a wake-up that the monitor recorded is not at its station."""
+        """Whether a recorded wake-up lacks its injection at this station."""
         return any(row.missed for row in self.rows)
 
     @property
@@ -68,24 +68,27 @@ class StationTrial:
         never = [row for row in self.rows if not row.injected]
         if never or not self.rows:
             return f"no delay of {_sizes(never)} was injected: the injector was always late, the machine is busy"
-        unseen = sum(row.unseen for row in self.rows)
-        if unseen:
+        unrecorded = sum(row.unrecorded for row in self.rows)
+        if unrecorded:
             reasons = (
-                ", ".join(f"{count} {why.removeprefix('monitor_').replace('_', ' ')}" for why, count in self.counted)
+                ", ".join(
+                    f"{count} {why.removeprefix('monitor_').replace('_', ' ')}"
+                    for why, count in self.unrecorded_by_reason
+                )
                 or "none"
             )
-            return f"the monitor missed {unseen} delayed wake-ups; reasons it counted: {reasons}"
+            return f"the monitor missed {unrecorded} delayed wake-ups; reasons it counted: {reasons}"
         wrong = [row for row in self.rows if not row.right_size]
         return f"the measured size of {_sizes(wrong)} is outside the tolerance" if wrong else None
 
     @property
     def passed(self) -> bool:
-        """Whether all injections were found at their station, with their size, and at no other."""
+        """Whether all injections were detected with their size at their own station only."""
         return self.applicable and not self.missed and self.shortfall is None
 
 
 def _sizes(rows: list[StationResult]) -> str:
-    return ", ".join(f"{row.asked_ns / 1e3:g} µs" for row in rows) or "any size"
+    return ", ".join(f"{row.requested_ns / 1e3:g} µs" for row in rows) or "any size"
 
 
 def calibrate_monitor(
@@ -118,7 +121,7 @@ def _recorded_wakeups(watched: MonitoredTask, cpu: int) -> Wakeups:
 
 
 def _absent_counts(watched: MonitoredTask) -> dict[str, int | None]:
-    """The counters of the monitor for wake-ups that it does not have at every station."""
+    """The counters of wake-ups that the monitor did not record at every station."""
     end = watched.monitor.end
     return {name: end.counters.get(name) for name in _ABSENT} if end else {}
 

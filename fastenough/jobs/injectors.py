@@ -146,14 +146,14 @@ class InterruptInjector:
 
 
 def _from_device(lines: Sequence[str]) -> InjectionLog:
-    """Parse lines ``asked_ns,injected_ns,due_mono_ns``; an ``injected_ns`` of 0 means that nothing was injected."""
+    """Parse lines ``requested_ns,injected_ns,due_mono_ns``; an ``injected_ns`` of 0 means that nothing was injected."""
     took_place: list[Injection] = []
     late: dict[int, int] = {}
     for line in lines:
-        asked_ns, injected_ns, due_mono_ns = map(int, line.split(","))
-        late[asked_ns] = late.get(asked_ns, 0) + (injected_ns == 0)
+        requested_ns, injected_ns, due_mono_ns = map(int, line.split(","))
+        late[requested_ns] = late.get(requested_ns, 0) + (injected_ns == 0)
         if injected_ns:
-            took_place.append(Injection(asked_ns, injected_ns, due_mono_ns))
+            took_place.append(Injection(requested_ns, injected_ns, due_mono_ns))
     return took_place, late
 
 

@@ -198,12 +198,12 @@ def _injections(recording: Recording, samples: dict[int, Samples]) -> InjectionL
     injected: list[Injection] = []
     late: dict[int, int] = {}
     for series in recording.named("injected"):
-        asked_ns = parse_duration_ns(series.labels["size"])
-        late[asked_ns] = recording.missed(series.id)
+        requested_ns = parse_duration_ns(series.labels["size"])
+        late[requested_ns] = recording.missed(series.id)
         delays = samples.get(series.id)
         if delays is not None:
             injected += [
-                Injection(asked_ns, injected_ns, due_ns)
+                Injection(requested_ns, injected_ns, due_ns)
                 for due_ns, injected_ns in zip(delays.due_ns.tolist(), delays.latency_ns.tolist(), strict=True)
             ]
     return sorted(injected, key=lambda injection: injection.due_mono_ns), late

@@ -56,7 +56,7 @@ def _calibrated() -> tuple[int, list[dict[str, Any]]]:
     calibrations = json.loads(done.stdout)["calibrations"]
     for row in (row for calibration in calibrations for row in calibration["rows"]):
         assert row["injected"] <= EACH <= row["injected"] + row["too_late"], "what came too late is tried again"
-        assert len(row["reasons"]) >= row["injected"] - row["found"]
+        assert len(row["reasons"]) >= row["injected"] - row["detected"]
     return done.returncode, calibrations
 
 
@@ -64,16 +64,16 @@ def test_every_witness_finds_what_every_injector_injects() -> None:
     """A host that is busy stops the emulated board for longer than what is injected: then it is tried again."""
     for _ in range(3):
         status, calibrations = _calibrated()
-        if all(row["found"] == row["injected"] for calibration in calibrations for row in calibration["rows"]):
+        if all(row["detected"] == row["injected"] for calibration in calibrations for row in calibration["rows"]):
             break
     assert len(calibrations) == 5
     assert sum("gauge" in calibration["witness"] for calibration in calibrations) == 2
     for calibration in calibrations:
         assert calibration["passed"] or calibration["shortfall"], calibration
         assert sum(row["injected"] for row in calibration["rows"]) > 0
-        assert [row["asked_ns"] for row in calibration["rows"]] == [size * 10**6 for size in SIZES_MS]
+        assert [row["requested_ns"] for row in calibration["rows"]] == [size * 10**6 for size in SIZES_MS]
         for row in calibration["rows"]:
-            assert row["found"] == row["injected"], row["reasons"]
+            assert row["detected"] == row["injected"], row["reasons"]
     shown = all(calibration["passed"] for calibration in calibrations)
     assert status == (0 if shown else 3), "on a busy machine not everything may be shown; nothing is missed"
 

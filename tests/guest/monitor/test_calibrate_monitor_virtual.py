@@ -33,9 +33,11 @@ def test_each_station_is_found_in_a_guest(kernel: str) -> None:
         assert trial["passed"] or trial["shortfall"]
         for row in trial["rows"]:
             assert row["injected"] == EACH or row["injected"] + row["too_late"] == tries * EACH
-            assert (row["found"], row["elsewhere"]) == (row["injected"] - row["unseen"], 0)
+            assert (row["detected"], row["at_other_station"]) == (row["injected"] - row["unrecorded"], 0)
     held = [who for row in found["stations"][STATIONS.index("running-to-return")]["rows"] for who, _ in row["culprits"]]
     assert not any(who.startswith(("task ", "the idle CPU")) for who in held), "nobody took the CPU from it"
     (agreed,) = found["agreement"]
-    assert agreed["joined"] >= JOINED * (agreed["taken"] - agreed["awake"]) - 1, "one in so few is more than the rest"
+    assert agreed["matched"] >= JOINED * (agreed["activations"] - agreed["awake"]) - 1, (
+        "one in so few is more than the rest"
+    )
     assert agreed["remainder_ns"][0] >= 0

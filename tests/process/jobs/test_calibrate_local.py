@@ -45,9 +45,9 @@ def test_the_timer_probe_finds_every_delay_and_none_shorter_than_injected(probe_
     assert all(row.injected == injected or row.injected + row.too_late == 2 * injected for row in calibration.rows)
     assert len(calibration.rows) == len(PLAN.sizes_ns)
     for row in calibration.rows:
-        assert row.injected_median_ns is not None and row.found_median_ns is not None
-        assert row.injected_median_ns >= row.asked_ns
-        assert row.found_median_ns >= row.injected_median_ns * LEAST_SHARE - LEAST_NS
+        assert row.injected_median_ns is not None and row.measured_median_ns is not None
+        assert row.injected_median_ns >= row.requested_ns
+        assert row.measured_median_ns >= row.injected_median_ns * LEAST_SHARE - LEAST_NS
 
 
 @needs_root("real-time priorities")
@@ -62,7 +62,7 @@ def test_a_delay_of_another_cpu_is_not_found(probe_binary: str) -> None:
         assert not missed.passed
         if any(row.injected for row in missed.rows):
             break
-    assert sum(row.found for row in missed.rows) < sum(row.injected for row in missed.rows)
+    assert sum(row.detected for row in missed.rows) < sum(row.injected for row in missed.rows)
 
 
 @needs_root("real-time priorities")
@@ -153,7 +153,7 @@ def test_sizes_that_cannot_be_told_apart_are_refused(sizes: tuple[int, ...]) -> 
 def test_the_command_prints_a_table_and_the_reason_for_what_it_cannot_try(probe_binary: str) -> None:
     done = command_line("calibrate", "--sizes=1ms,5ms", "--each=5")
     assert done.returncode == 0, done.stderr
-    assert "all found, in order" in done.stdout
+    assert "all detected, in order" in done.stdout
     assert re.search(r"module.*not applicable: .+", done.stdout)
     as_json = require_valid("calibrate", command_line("calibrate", "--sizes=1ms,5ms", "--each=5", "--json").stdout)
     assert [calibration["passed"] for calibration in as_json["calibrations"]] == [True, None, None]
@@ -206,4 +206,4 @@ def test_matching_is_by_due_time(probe_binary: str) -> None:
     recording = timer.recording()
     long_ago = Injection(1_000_000, 1_000_000, recording.head.begin.mono_ns - 10**9)
     (row,) = match_by_due_time([long_ago], {}, recording, "wakeup", 1_000_000)
-    assert (row.injected, row.found) == (1, 0)
+    assert (row.injected, row.detected) == (1, 0)

@@ -47,11 +47,11 @@ def test_each_station_is_found_with_its_size_and_its_culprit(calibrated: tuple[i
     assert [trial["station"] for trial in found["stations"]] == list(STATIONS)
     for trial in found["stations"]:
         assert trial["passed"] or trial["shortfall"]
-        assert [row["asked_ns"] for row in trial["rows"]] == SIZES_NS
+        assert [row["requested_ns"] for row in trial["rows"]] == SIZES_NS
         for row in trial["rows"]:
             assert row["injected"] == EACH or row["injected"] + row["too_late"] == 2 * EACH
-            assert row["found"] + row["unseen"] == row["injected"] > 0
-            assert row["elsewhere"] == 0
+            assert row["detected"] + row["unrecorded"] == row["injected"] > 0
+            assert row["at_other_station"] == 0
         assert trial["rows"][0]["station_median_ns"] < trial["rows"][1]["station_median_ns"]
     without_preemption = found["stations"][STATIONS.index("runnable-to-running")]
     assert all(row["culprits"][0][0] == "task fastenough-inj" for row in without_preemption["rows"])
@@ -63,9 +63,12 @@ def test_each_station_is_found_with_its_size_and_its_culprit(calibrated: tuple[i
 def test_the_task_and_its_stations_agree(calibrated: tuple[int, dict[str, Any], Path]) -> None:
     _, found, _ = calibrated
     (agreed,) = found["agreement"]
-    assert agreed["taken"] > 1000
+    assert agreed["activations"] > 1000
     assert agreed["unexplained"] == 0
-    assert agreed["joined"] + agreed["awake"] + sum(count for _, count in agreed["counted"]) >= agreed["taken"]
+    assert (
+        agreed["matched"] + agreed["awake"] + sum(count for _, count in agreed["unrecorded_by_reason"])
+        >= agreed["activations"]
+    )
     assert agreed["remainder_ns"][0] >= 0, "the task reads its clock behind the last station"
 
 
@@ -90,10 +93,10 @@ def test_an_injection_is_missed_where_it_is_not(monitor_binary: Path, inject_bin
             watched = TaskMonitor(booted, plan).injecting("running-to-return")
             if trial_of(watched, "running-to-return", plan).rows[0].injected:
                 break
-    assert trial_of(watched, "running-to-return", plan).rows[0].found > 0
+    assert trial_of(watched, "running-to-return", plan).rows[0].detected > 0
     wrong = trial_of(watched, "interrupt-to-runnable", plan)
     assert wrong.missed
-    assert wrong.rows[0].elsewhere > 0
+    assert wrong.rows[0].at_other_station > 0
 
 
 @pytest.mark.slow
@@ -103,14 +106,14 @@ def test_bad_input_is_one_line_and_status_2(words: tuple[str, ...]) -> None:
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
 
 
-def row(*, injected: int = 10, unseen: int = 0, found: int = 10, station_ns: int = 305_000) -> StationResult:
+def row(*, injected: int = 10, unrecorded: int = 0, detected: int = 10, station_ns: int = 305_000) -> StationResult:
     return StationResult(
         STATIONS[0],
         300_000,
         injected,
         10 - injected,
-        unseen,
-        found,
+        unrecorded,
+        detected,
         0,
         300_000 if injected else None,
         3_000,
@@ -120,18 +123,18 @@ def row(*, injected: int = 10, unseen: int = 0, found: int = 10, station_ns: int
 
 def test_what_is_missed_is_told_from_what_is_not_shown() -> None:
     assert StationTrial(STATIONS[0], 0, (row(),)).passed
-    assert StationTrial(STATIONS[0], 0, (row(found=9),)).missed
+    assert StationTrial(STATIONS[0], 0, (row(detected=9),)).missed
     for lacking, said in (
-        (row(found=9, unseen=1), "missed 1 delayed wake-ups"),
-        (row(injected=0, found=0), "no delay of 300 µs was injected"),
+        (row(detected=9, unrecorded=1), "missed 1 delayed wake-ups"),
+        (row(injected=0, detected=0), "no delay of 300 µs was injected"),
         (row(station_ns=320_000), "measured size of 300 µs is outside the tolerance"),
     ):
         trial = StationTrial(STATIONS[0], 0, (lacking,))
         assert not trial.passed and not trial.missed
         assert said in str(trial.shortfall)
-    counted = (("monitor_suppressed", 2), ("monitor_no_return", 1))
+    counts = (("monitor_suppressed", 2), ("monitor_no_return", 1))
     assert "reasons it counted: 2 suppressed, 1 no return" in str(
-        StationTrial(STATIONS[0], 0, (row(found=9, unseen=1),), counted=counted).shortfall
+        StationTrial(STATIONS[0], 0, (row(detected=9, unrecorded=1),), unrecorded_by_reason=counts).shortfall
     )
     assert not StationTrial(STATIONS[0], 0).passed
     impossible = StationTrial(STATIONS[0], 0, reason="no module here")

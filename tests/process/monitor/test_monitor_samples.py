@@ -93,7 +93,7 @@ def test_samples_histograms_and_the_task_agree(probe_binary: str, monitor_binary
     assert (seen.sum_ns == by_name[SUM].latency_ns[np.searchsorted(by_name[SUM].due_ns, seen.due_ns)]).all()
     assert ((seen.due_ns - own.due_ns[0]) % PERIOD_NS == 0).all()
     agreed = station_agreement(own, seen, {})
-    assert agreed.joined == len(seen.due_ns) > 1000
+    assert agreed.matched == len(seen.due_ns) > 1000
     assert agreed.later
 
 

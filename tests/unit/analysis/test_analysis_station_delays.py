@@ -52,7 +52,13 @@ def found(seen: Wakeups, station: str) -> StationResult:
 @pytest.mark.parametrize("station", STATIONS)
 def test_what_is_injected_at_a_station_is_found_there(station: str) -> None:
     row = found(wakeups(samples(with_delays(station))), station)
-    assert (row.injected, row.too_late, row.unseen, row.found, row.elsewhere) == (len(INJECTED), 2, 0, len(INJECTED), 0)
+    assert (row.injected, row.too_late, row.unrecorded, row.detected, row.at_other_station) == (
+        len(INJECTED),
+        2,
+        0,
+        len(INJECTED),
+        0,
+    )
     assert row.right_size and not row.missed
     assert row.excess_ns is not None and abs(row.excess_ns) < 300
     assert row.culprits == (("someone", 7),)
@@ -60,24 +66,24 @@ def test_what_is_injected_at_a_station_is_found_there(station: str) -> None:
 
 def test_what_is_injected_at_another_station_is_not_found_here() -> None:
     row = found(wakeups(samples(with_delays(STATIONS[3]))), STATIONS[0])
-    assert (row.found, row.elsewhere) == (0, len(INJECTED))
+    assert (row.detected, row.at_other_station) == (0, len(INJECTED))
     assert row.missed and not row.right_size
 
 
 def test_what_is_nowhere_is_missed_and_not_elsewhere() -> None:
     row = found(wakeups(samples(with_delays(STATIONS[0], INJECTED[1:]))), STATIONS[0])
-    assert (row.found, row.elsewhere, row.missed) == (len(INJECTED) - 1, 0, True)
+    assert (row.detected, row.at_other_station, row.missed) == (len(INJECTED) - 1, 0, True)
 
 
 def test_what_the_monitor_has_not_is_unseen() -> None:
     kept = ~np.isin(DUE_NS, [one.due_mono_ns for one in INJECTED[:3]])
     row = found(wakeups(samples(with_delays(STATIONS[0]), kept)), STATIONS[0])
-    assert (row.found, row.unseen, row.missed) == (len(INJECTED) - 3, 3, False)
+    assert (row.detected, row.unrecorded, row.missed) == (len(INJECTED) - 3, 3, False)
 
 
 @pytest.mark.parametrize(("off_ns", "right"), [(0, True), (4_000, True), (6_000, False), (-6_000, False)])
 def test_the_size_may_be_off_by_a_little(off_ns: int, right: bool) -> None:
-    longer = [Injection(one.asked_ns, one.injected_ns + off_ns, one.due_mono_ns) for one in INJECTED]
+    longer = [Injection(one.requested_ns, one.injected_ns + off_ns, one.due_mono_ns) for one in INJECTED]
     assert found(wakeups(samples(with_delays(STATIONS[1], longer))), STATIONS[1]).right_size is right
 
 
@@ -105,9 +111,9 @@ def test_what_the_task_saw_beyond_its_stations_is_told_and_what_is_absent_counte
     one = station_agreement(
         task, seen.only(kept), {"monitor_suppressed": 6, "monitor_dropped": 0, "monitor_unmatched": None}
     )
-    assert (one.taken, one.joined, one.absent, one.unexplained) == (N, N - 8, 8, 2)
+    assert (one.activations, one.matched, one.absent, one.unexplained) == (N, N - 8, 8, 2)
     assert one.remainder_ns == (1200,) * 4 and one.later
-    assert one.counted == (("monitor_suppressed", 6),)
+    assert one.unrecorded_by_reason == (("monitor_suppressed", 6),)
     slow = seen.sum_ns.copy()
     slow[100] = 3 * PERIOD_NS + 5
     busy = station_agreement(Samples(DUE_NS, slow, 0), seen.only(~np.isin(np.arange(N), [101, 102, 200])), {})

@@ -45,18 +45,18 @@ def injection(asked_ms: int, due_period: int, over_ns: int = 500) -> Injection:
 def test_an_act_that_was_late_before_the_injection_serves_the_delayed_due_time_too() -> None:
     """The board was late by itself when the injector came: one act, due a period earlier, bears both delays."""
     (row,) = match_by_due_time([injection(40, 408)], {}, recording((act(407, 50_813_120),)), "wakeup", PERIOD_NS)
-    assert (row.found, row.found_median_ns, row.reasons) == (1, 40_813_120, ())
+    assert (row.detected, row.measured_median_ns, row.reasons) == (1, 40_813_120, ())
 
 
 def test_an_act_that_ended_before_the_due_time_serves_nothing_of_it() -> None:
     (row,) = match_by_due_time([injection(40, 408)], {}, recording((act(403, 45 * MS),)), "wakeup", PERIOD_NS)
-    assert row.found == 0
+    assert row.detected == 0
     assert "no late activation at its due time" in row.reasons[0]
 
 
 def test_an_act_shorter_than_the_injection_is_not_it() -> None:
     (row,) = match_by_due_time([injection(40, 408)], {}, recording((act(408, 39 * MS),)), "wakeup", PERIOD_NS)
-    assert row.found == 0
+    assert row.detected == 0
     assert "39000000 ns, which is shorter" in row.reasons[0]
 
 
@@ -83,14 +83,14 @@ def test_a_value_counts_only_in_the_interval_in_which_the_injection_ended() -> N
         )
     )
     (row,) = match_by_interval(injected, {}, witness, 0)
-    assert (row.injected, row.found, len(row.reasons)) == (3, 2, 1)
+    assert (row.injected, row.detected, len(row.reasons)) == (3, 2, 1)
     assert f"injected at {injected[1].due_mono_ns} ns" in row.reasons[0]
     assert "100000 ns, which is shorter" in row.reasons[0]
 
 
 def test_an_act_recorded_just_after_the_interval_s_end_counts() -> None:
     (row,) = match_by_interval([injection(20, 7)], {}, recording(intervals=(interval(0, 0.1), interval(1, 22.9))), 0)
-    assert row.found == 1
+    assert row.detected == 1
 
 
 GAUGE_OFFSET_NS = -123_456_789
@@ -122,7 +122,7 @@ INJECTED = [injection(20, 20), injection(40, 54), injection(80, 88), injection(2
 
 def test_the_gauge_finds_injections_whatever_the_offset_of_its_clock() -> None:
     rows = match_by_edges(INJECTED, {}, toggles(INJECTED, {}), LEAD_NS)
-    assert [(row.injected, row.found) for row in rows] == [(2, 2), (1, 1), (2, 2)]
+    assert [(row.injected, row.detected) for row in rows] == [(2, 2), (1, 1), (2, 2)]
     assert all(0 <= row.excess_median_ns <= PERIOD_NS + MS for row in rows if row.excess_median_ns is not None)
 
 
@@ -144,12 +144,20 @@ def test_edges_end_where_a_sample_of_the_stream_is_missing() -> None:
     frames = [Frame(65534, (0, 16)), Frame(0, (0,)), Frame(2, (0,))]
     assert falling_edges(frames, 16_000, 62_500.0) == [0, 1_000_000, 2_001_000, 3_001_000]
     (row,) = match_by_edges([injection(20, 500)], {}, [0, 20 * MS], LEAD_NS)
-    assert row.found == 0
+    assert row.detected == 0
     assert row.reasons
 
 
-def row(asked_ms: int, injected: int, found: int, found_ms: int | None) -> InjectionResult:
-    return InjectionResult(asked_ms * MS, injected, 3 - injected, found, asked_ms * MS, found_ms and found_ms * MS, 0)
+def row(requested_ms: int, injected: int, detected: int, measured_ms: int | None) -> InjectionResult:
+    return InjectionResult(
+        requested_ms * MS,
+        injected,
+        3 - injected,
+        detected,
+        requested_ms * MS,
+        measured_ms and measured_ms * MS,
+        0,
+    )
 
 
 def test_what_is_missed_is_told_from_what_is_not_shown() -> None:
