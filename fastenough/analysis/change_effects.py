@@ -68,9 +68,9 @@ def effect_of(
             change, load, effects.pairs, None, None, ("the runs are too short for any percentile",), campaign
         )
     effect = max(usable, key=lambda candidate: candidate.quantile)
-    arms = _merged([pair.without for pair in sound]), _merged([pair.with_it for pair in sound])
+    arms = _merged([pair.without for pair in sound]), _merged([pair.with_change for pair in sound])
     return ChangeEffect(
-        change, load, effects.pairs, _widened(effect, arms, confidence), effects.tail, effects.left_out, campaign
+        change, load, effects.pairs, _widened(effect, arms, confidence), effects.tail, effects.excluded, campaign
     )
 
 
@@ -82,8 +82,8 @@ def _merged(runs: Sequence[Recording]) -> Merged:
 
 def _widened(effect: Effect, arms: Sequence[Merged], confidence: float) -> Effect:
     """Widen the interval by that of the bootstrap, if there is one."""
-    without, with_it = (ResampledQuantiles(arm).edges(effect.quantile) for arm in arms)
-    difference = difference_of(without, with_it)
+    without, with_change = (ResampledQuantiles(arm).edges(effect.quantile) for arm in arms)
+    difference = difference_of(without, with_change)
     if difference is None:
         return effect
     lower_ns, upper_ns = difference.interval(confidence)

@@ -81,19 +81,19 @@ class RateDifference:
 class Comparison:
     """One kind of series of two runs.  The maxima are given without an interval: they have none.
 
-    ``together``: so many differences were judged together (Holm 1979).
+    ``tested_differences``: number of differences that were judged together (Holm 1979).
     """
 
     first_id: str
     second_id: str
     series: str
     n: tuple[int, int]
-    differs: tuple[str, ...]
+    differences: tuple[str, ...]
     quantiles: tuple[QuantileDifference, ...]
     maxima_ns: tuple[float | None, float | None]
     rates: tuple[RateDifference, ...]
     confidence: float
-    together: int = 0
+    tested_differences: int = 0
 
     def p_values(self) -> list[float]:
         """p-values of the differences that have one, in order."""
@@ -108,11 +108,11 @@ class Comparison:
         reasons = {difference.no_interval for difference in self.quantiles}
         return NoInterval.DEPENDENT if NoInterval.DEPENDENT in reasons else NoInterval.FEW_SAMPLES
 
-    def with_significance(self, significant: Iterator[bool], together: int) -> Comparison:
+    def with_significance(self, significant: Iterator[bool], tested_differences: int) -> Comparison:
         """The comparison, with each difference of a p-value marked as significant or not."""
         return replace(
             self,
-            together=together,
+            tested_differences=tested_differences,
             quantiles=tuple(_marked(difference, significant) for difference in self.quantiles),
             rates=tuple(_marked(difference, significant) for difference in self.rates),
         )
@@ -214,7 +214,7 @@ class Sides:
 
     name: str
     judged: bool
-    differs: tuple[str, ...]
+    differences: tuple[str, ...]
     base: ResampledQuantiles
     other: ResampledQuantiles
 
@@ -233,11 +233,11 @@ def _sides(base: Sequence[Recording], other: Sequence[Recording], pair: tuple[st
     merged_base, merged_other = (merge_samples(group) for group in parts)
     if not merged_base.judged or not merged_other.judged:
         return None
-    differs = tuple(f"in series {name}, {text}" for text in all_differences(SERIES_KEYS, *keys))
+    differences = tuple(f"in series {name}, {text}" for text in all_differences(SERIES_KEYS, *keys))
     return Sides(
         name,
         pair[0] in _judged_kinds(base[0]),
-        differs,
+        differences,
         ResampledQuantiles(merged_base),
         ResampledQuantiles(merged_other),
     )
@@ -254,18 +254,18 @@ def sides_of(base: Sequence[Recording], other: Sequence[Recording]) -> tuple[tup
             raise FastenoughError(
                 f"run {recording.run_id} cannot be compared (integrity check failed: {recording.damage})"
             )
-    differs = _differences(base[0], other[0])
+    differences = _differences(base[0], other[0])
     candidates = [_sides(base, other, pair) for pair in _pairs(base[0], other[0])]
     sides = [candidate for candidate in candidates if candidate is not None]
     if not sides:
         raise BadInput(
             f"runs {base[0].run_id} and {other[0].run_id} have no measured series in common; compare runs of one probe"
         )
-    return differs, sides
+    return differences, sides
 
 
 def comparison_of(
-    sides: Sides, differs: tuple[str, ...], limits_ns: Sequence[float] = (), confidence: float = CONFIDENCE
+    sides: Sides, differences: tuple[str, ...], limits_ns: Sequence[float] = (), confidence: float = CONFIDENCE
 ) -> Comparison:
     """Compare one kind of series; nothing is marked as significant yet."""
     base, other = sides.base.merged, sides.other.merged
@@ -274,7 +274,7 @@ def comparison_of(
         "+".join(other.run_ids),
         sides.name,
         (base.n, other.n),
-        differs + sides.differs,
+        differences + sides.differences,
         tuple(_quantile_difference(sides.base, sides.other, quantile, confidence) for quantile in QUANTILES),
         (base.maximum_ns, other.maximum_ns),
         tuple(_rate_difference(base, other, limit, confidence) for limit in limits_ns),
@@ -283,8 +283,8 @@ def comparison_of(
 
 
 def _with_base(base: Recording, other: Recording, limits_ns: Sequence[float], confidence: float) -> list[Comparison]:
-    differs, all_sides = sides_of([base], [other])
-    return [comparison_of(sides, differs, limits_ns, confidence) for sides in all_sides]
+    differences, all_sides = sides_of([base], [other])
+    return [comparison_of(sides, differences, limits_ns, confidence) for sides in all_sides]
 
 
 def judged_together(comparisons: Sequence[Comparison]) -> list[Comparison]:

@@ -78,9 +78,9 @@ class Budget:
 
 @dataclass(frozen=True)
 class Limit:
-    """A limit for the runs of a board, a probe and a load (None: of every one).  ``place``: its place in the file."""
+    """A limit for the runs of a board, a probe and a load (None: of every one).  ``location``: file and number."""
 
-    place: str
+    location: str
     criterion: Growth | Requirement | Budget
     board: str | None = None
     probe: str | None = None
@@ -137,7 +137,7 @@ class Departure:
     """A difference from the baseline that is not allowed."""
 
     subject: str
-    what: str
+    requirement: str
     reason: str
 
 
@@ -161,13 +161,13 @@ class LimitResult:
 class BaselinePair:
     """Runs of one key, and the corresponding runs of the baseline; ``sides``: the judged series.
 
-    ``differs``: keys of the environment that differ.  ``comparisons``: of all judged series.  Of deterministic boards
-    there are ``instructions`` instead of both.
+    ``differences``: those of the environment.  ``comparisons``: of all judged series.  Of deterministic boards there
+    are ``instructions`` instead of both.
     """
 
     runs: Group
     baseline: Group
-    differs: tuple[str, ...]
+    differences: tuple[str, ...]
     sides: tuple[Sides, ...]
     comparisons: tuple[Comparison, ...]
     instructions: tuple[InstructionComparison, ...] = ()
@@ -254,13 +254,13 @@ def most_severe_finding(recordings: Group) -> tuple[Verdict, str] | None:
 
 @dataclass(frozen=True)
 class _GrowthResult:
-    """One limit on growth for one series of one group; ``chance``: the p-value of the growth being within it."""
+    """One limit on growth for one series of one group; ``p_value``: of the growth being within it."""
 
     limit: Limit
     growth: Growth
-    beside: BaselinePair
+    pair: BaselinePair
     sides: Sides
-    chance: float | None = None
+    p_value: float | None = None
     within: bool = False
 
 
@@ -295,13 +295,13 @@ def _growth_text(result: _GrowthResult) -> str:
 
 
 def _judged_growth(result: _GrowthResult, slower: bool) -> LimitResult:
-    against = most_severe_finding((*result.beside.runs, *result.beside.baseline))
+    against = most_severe_finding((*result.pair.runs, *result.pair.baseline))
     verdict, reason = Verdict.PASS if result.within else Verdict.INCONCLUSIVE, _growth_text(result)
     if slower:
         verdict = Verdict.FAIL
-    elif not result.within and result.chance is not None:
+    elif not result.within and result.p_value is not None:
         reason += f": not enough evidence that it is at most {result.growth.allowed}; measure longer"
-    runs = result.beside.runs
+    runs = result.pair.runs
     if against is not None and (against[0] is Verdict.BROKEN or verdict is Verdict.PASS or is_emulated(runs[0])):
         verdict, reason = against
     return LimitResult(
@@ -327,8 +327,8 @@ def judge_growth(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list
         if limit.is_for(pair.runs[0])
         for grown in _grown(limit, limit.criterion, pair)
     ]
-    tested = [result for result in results if result.chance is not None]
-    shares = [(result.chance or 0.0) / (1 - result.growth.confidence) for result in tested]
+    tested = [result for result in results if result.p_value is not None]
+    shares = [(result.p_value or 0.0) / (1 - result.growth.confidence) for result in tested]
     slower = dict(zip(map(id, tested), holm(shares, 1.0), strict=True))
     return [_judged_growth(result, slower.get(id(result), False)) for result in results]
 

@@ -62,7 +62,7 @@ class PathComparison:
     first_id: str
     second_id: str
     series: str
-    differs: tuple[str, ...]
+    differences: tuple[str, ...]
     n: tuple[int, int]
     figures: tuple[PathFigure, ...]
     buckets: int | None
@@ -84,7 +84,7 @@ class MaximaComparison:
     second_id: str
     series: str
     load: str
-    differs: tuple[str, ...]
+    differences: tuple[str, ...]
     maxima: tuple[tuple[int, ...], tuple[int, ...]]
     confidence: float
     difference: float | None = None
@@ -121,11 +121,11 @@ def compare_instructions(
         raise BadInput(f"runs under different loads are not compared: {loads[0] or 'none'} and {loads[1] or 'none'}")
     if loads[0] in NO_LOAD and _phases(base) != _phases(other):
         raise BadInput("runs without load are compared exactly, hence in the same phases; use the same --phases")
-    run_differences, sides = sides_of(base, other)
+    differences, sides = sides_of(base, other)
     judged = [kind for kind in sides if kind.judged] or sides
     if loads[0] in NO_LOAD:
-        return [_path(kind, run_differences) for kind in judged]
-    return list(_judged_together([_maxima(kind, run_differences, loads[0] or "", confidence) for kind in judged]))
+        return [_path(kind, differences) for kind in judged]
+    return list(_judged_together([_maxima(kind, differences, loads[0] or "", confidence) for kind in judged]))
 
 
 def _phases(runs: Sequence[Recording]) -> list[int | None]:
@@ -140,14 +140,14 @@ def _first_run_per_phase(runs: Sequence[Recording]) -> list[Recording]:
     return [by_phase[phase] for phase in sorted(by_phase)]
 
 
-def _path(sides: Sides, differs: tuple[str, ...]) -> PathComparison:
+def _path(sides: Sides, differences: tuple[str, ...]) -> PathComparison:
     base, other = sides.base.merged, sides.other.merged
     buckets, moved = _moved(base, other) if base.n == other.n else (None, None)
     return PathComparison(
         "+".join(base.run_ids),
         "+".join(other.run_ids),
         sides.name,
-        differs + sides.differs,
+        differences + sides.differences,
         (base.n, other.n),
         tuple(map(_figure, FIGURES, _figures(sides.base), _figures(sides.other))),
         buckets,
@@ -178,7 +178,7 @@ def _moved(base: Merged, other: Merged) -> tuple[int, int]:
     return int(np.count_nonzero(difference)), int(difference.sum()) // 2
 
 
-def _maxima(sides: Sides, differs: tuple[str, ...], load: str, confidence: float) -> MaximaComparison:
+def _maxima(sides: Sides, differences: tuple[str, ...], load: str, confidence: float) -> MaximaComparison:
     base, other = sides.base.merged, sides.other.merged
     maxima = (_maxima_per_run(base), _maxima_per_run(other))
     comparison = MaximaComparison(
@@ -186,7 +186,7 @@ def _maxima(sides: Sides, differs: tuple[str, ...], load: str, confidence: float
         "+".join(other.run_ids),
         sides.name,
         load,
-        differs + sides.differs,
+        differences + sides.differences,
         maxima,
         confidence,
     )

@@ -60,11 +60,11 @@ def order_of_arms(seed: str, rounds: int, least_of_order: int) -> tuple[str, ...
 
 @dataclass(frozen=True)
 class Pair:
-    """``with_it_first``: whether the run with the change was made before the one without."""
+    """``change_first``: whether the run with the change was made before the one without."""
 
     without: Recording
-    with_it: Recording
-    with_it_first: bool
+    with_change: Recording
+    change_first: bool
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class TailRate:
 
     limit_ns: float
     without: float
-    with_it: float
+    with_change: float
     effect: float
     lower: float
     upper: float
@@ -129,7 +129,7 @@ def _direction(shown: bool, lower: float, upper: float) -> int:
 class Effects:
     """Effects on one kind of series, all CPUs together; ``n`` and ``maxima_ns`` without and with the change.
 
-    ``left_out``: excluded pairs, with the reason.  ``differs``: differences between runs with the change and those
+    ``excluded``: excluded pairs, with the reason.  ``differences``: differences between runs with the change and those
     without.  ``period_runs``: length of a significant period of the values, in runs; None without one.  ``evidence``:
     of an effect on the tail, valid after every pair: the lesser of that on the quantile at 99.9 %, or a lower one where
     the runs are short, and that on the rate, judged together with all others; None with a fixed number of pairs.
@@ -142,8 +142,8 @@ class Effects:
     tail: TailRate | None
     maxima_ns: tuple[tuple[float, ...], tuple[float, ...]]
     confidence: float
-    left_out: tuple[str, ...]
-    differs: tuple[str, ...]
+    excluded: tuple[str, ...]
+    differences: tuple[str, ...]
     period_runs: float | None = None
     evidence: float | None = None
 
@@ -159,7 +159,7 @@ def evidence_required(confidence: float) -> float:
 
 
 def student(
-    at_least: FloatArray, at_most: FloatArray, with_it_first: BoolArray, confidence: float
+    at_least: FloatArray, at_most: FloatArray, change_first: BoolArray, confidence: float
 ) -> tuple[float, float, float]:
     """Interval of the mean difference of pairs, and the least error at which it excludes zero.
 
@@ -169,7 +169,7 @@ def student(
     degrees = at_least.size - 2
     width = float(special.stdtrit(degrees, (1 + confidence) / 2))
     (low, low_error), (high, high_error) = (
-        _mean_of_orders(differences[with_it_first], differences[~with_it_first]) for differences in (at_least, at_most)
+        _mean_of_orders(differences[change_first], differences[~change_first]) for differences in (at_least, at_most)
     )
     sides = [_beyond(low, low_error, degrees), _beyond(-high, high_error, degrees)]
     return low - width * low_error, high + width * high_error, min(1.0, 2 * min(sides))
@@ -201,18 +201,18 @@ class _ResampledPair:
     @cached_property
     def arms(self) -> tuple[ResampledQuantiles, ResampledQuantiles]:
         """Without and with the change."""
-        without, with_it = (
+        without, with_change = (
             ResampledQuantiles(
                 merge_samples([(recording, series) for series in judged_series(recording) if series.name == self.name])
             )
-            for recording in (self.pair.without, self.pair.with_it)
+            for recording in (self.pair.without, self.pair.with_change)
         )
-        return without, with_it
+        return without, with_change
 
 
 def orders(pairs: Sequence[Pair]) -> BoolArray:
     """Marks of the pairs whose run with the change was made first."""
-    return np.array([pair.with_it_first for pair in pairs], bool)
+    return np.array([pair.change_first for pair in pairs], bool)
 
 
 @dataclass(frozen=True)
@@ -222,22 +222,22 @@ class Estimate:
     effect: float
     lower: float
     upper: float
-    chance: float
+    p_value: float
     evidence: float | None = None
 
 
-def _fixed(at_least: FloatArray, at_most: FloatArray, with_it_first: BoolArray, confidence: float) -> Estimate:
+def _fixed(at_least: FloatArray, at_most: FloatArray, change_first: BoolArray, confidence: float) -> Estimate:
     effect = float((at_least + at_most).mean()) / 2
-    return Estimate(effect, *student(at_least, at_most, with_it_first, confidence))
+    return Estimate(effect, *student(at_least, at_most, change_first, confidence))
 
 
-def _sequential(at_least: FloatArray, at_most: FloatArray, with_it_first: BoolArray, confidence: float) -> Estimate:
-    result = sequential(at_least, at_most, with_it_first, confidence)
+def _sequential(at_least: FloatArray, at_most: FloatArray, change_first: BoolArray, confidence: float) -> Estimate:
+    result = sequential(at_least, at_most, change_first, confidence)
     return Estimate(result.effect, result.lower, result.upper, 1 / max(1.0, result.evidence), result.evidence)
 
 
 def _significant_by_p_value(estimates: Sequence[Estimate], confidence: float) -> list[bool]:
-    return holm([estimate.chance for estimate in estimates], 1 - confidence)
+    return holm([estimate.p_value for estimate in estimates], 1 - confidence)
 
 
 def _significant_by_evidence(estimates: Sequence[Estimate], confidence: float) -> list[bool]:
@@ -287,20 +287,20 @@ FIXED = Method(_fixed, _significant_by_p_value, limit_between, LEAST_OF_ORDER)
 SEQUENTIAL = Method(_sequential, _significant_by_evidence, limit_of_first_round, 0)
 
 
-def estimate(figures: FloatArray, with_it_first: BoolArray, confidence: float, method: Method) -> Estimate:
+def estimate(figures: FloatArray, change_first: BoolArray, confidence: float, method: Method) -> Estimate:
     """The effect on a figure of runs: pairs x (without, with the change) x (least, greatest value that it may have)."""
     without, changed = figures[:, 0], figures[:, 1]
-    return method.estimate(changed[:, 0] - without[:, 1], changed[:, 1] - without[:, 0], with_it_first, confidence)
+    return method.estimate(changed[:, 0] - without[:, 1], changed[:, 1] - without[:, 0], change_first, confidence)
 
 
 def effect_at(quantile: float, edges_ns: FloatArray, estimate: Estimate) -> Effect:
     """``edges_ns``: as the figures of :func:`estimate`."""
-    return Effect(quantile, *_means(edges_ns), estimate.effect, estimate.lower, estimate.upper, estimate.chance)
+    return Effect(quantile, *_means(edges_ns), estimate.effect, estimate.lower, estimate.upper, estimate.p_value)
 
 
 def rate_beyond(limit_ns: float, rates: FloatArray, estimate: Estimate) -> TailRate:
     """``rates``: as the figures of :func:`estimate`."""
-    return TailRate(limit_ns, *_means(rates), estimate.effect, estimate.lower, estimate.upper, estimate.chance)
+    return TailRate(limit_ns, *_means(rates), estimate.effect, estimate.lower, estimate.upper, estimate.p_value)
 
 
 def _means(figures: FloatArray) -> tuple[float, float]:
@@ -327,38 +327,38 @@ def _rates(pairs: Sequence[_ResampledPair], limit_ns: float) -> FloatArray:
     )
 
 
-def period_of(without: FloatArray, with_it: FloatArray, with_it_first: BoolArray) -> tuple[float, float] | None:
+def period_of(without: FloatArray, with_change: FloatArray, change_first: BoolArray) -> tuple[float, float] | None:
     """The strongest period of the runs, in runs, and its p-value: Fisher's test (1929) of the largest share of the
     periodogram, after removing the effects of the arm, of an even drift and of the place within the pair."""
     count = 2 * without.size
     values, arm = np.empty(count), np.empty(count)
-    values[0::2], values[1::2] = np.where(with_it_first, (with_it, without), (without, with_it))
-    arm[0::2], arm[1::2] = with_it_first, ~with_it_first
+    values[0::2], values[1::2] = np.where(change_first, (with_change, without), (without, with_change))
+    arm[0::2], arm[1::2] = change_first, ~change_first
     regressors = np.column_stack([np.ones(count), arm, np.arange(count), np.arange(count) % 2])
     residuals = values - regressors @ np.linalg.lstsq(regressors, values, rcond=None)[0]
     power = np.abs(np.fft.rfft(residuals)[1 : (count + 1) // 2]) ** 2
     if power.size < 2 or power.sum() <= 0:
         return None
     share = float(power.max() / power.sum())
-    chance = sum(
+    p_value = sum(
         (-1) ** (k - 1) * math.comb(power.size, k) * (1 - k * share) ** (power.size - 1)
         for k in range(1, int(1 / share) + 1)
         if k * share < 1
     )
-    return count / (int(power.argmax()) + 1), chance
+    return count / (int(power.argmax()) + 1), p_value
 
 
-def _period(edges: Sequence[FloatArray], with_it_first: BoolArray) -> float | None:
+def _period(edges: Sequence[FloatArray], change_first: BoolArray) -> float | None:
     """The most significant period over the quantiles, in runs; None if none is significant."""
-    periods = [period for values in edges if (period := period_of(values[:, 0, 1], values[:, 1, 1], with_it_first))]
-    runs, chance = min(periods, key=lambda period: period[1], default=(0.0, 1.0))
-    return runs if chance * len(periods) <= PERIOD_ERROR else None
+    periods = [period for values in edges if (period := period_of(values[:, 0, 1], values[:, 1, 1], change_first))]
+    runs, p_value = min(periods, key=lambda period: period[1], default=(0.0, 1.0))
+    return runs if p_value * len(periods) <= PERIOD_ERROR else None
 
 
 def _unsound(pair: Pair, changed: Collection[str]) -> str | None:
     """The reason why a pair is unusable, if any.  The changed settings need not be in effect everywhere, such as on
     an interrupt that cannot be moved."""
-    for recording in (pair.without, pair.with_it):
+    for recording in (pair.without, pair.with_change):
         settings = tuple(setting for setting in recording.head.settings if setting.name.split(" ")[0] not in changed)
         for finding in findings_of(replace(recording, head=replace(recording.head, settings=settings))):
             if finding.verdict is Verdict.BROKEN:
@@ -405,16 +405,16 @@ def paired(
     if not _enough(sound, method.least_of_order):
         return None
     name = judged_name(sound[0].without)
-    resampled, with_it_first = [_ResampledPair(pair, name) for pair in sound], orders(sound)
+    resampled, change_first = [_ResampledPair(pair, name) for pair in sound], orders(sound)
     edges = {quantile: pair_edges for quantile in QUANTILES if (pair_edges := _edges(resampled, quantile)) is not None}
-    estimates = [estimate(pair_edges, with_it_first, confidence, method) for pair_edges in edges.values()]
+    estimates = [estimate(pair_edges, change_first, confidence, method) for pair_edges in edges.values()]
     effects = [effect_at(*pair, estimated) for pair, estimated in zip(edges.items(), estimates, strict=True)]
     tail_quantile = max((quantile for quantile in edges if quantile <= TAIL_QUANTILE), default=None)
     tail = evidence = None
     if tail_quantile is not None:
         limit_ns = method.limit_ns(edges[tail_quantile][..., 1])
         rates = _rates(resampled, limit_ns)
-        estimates.append(estimate(rates, with_it_first, confidence, method))
+        estimates.append(estimate(rates, change_first, confidence, method))
         tail = rate_beyond(limit_ns, rates, estimates[-1])
         evidence = _evidence_on(estimates, (list(edges).index(tail_quantile), -1))
     significant = method.significant(estimates, confidence)
@@ -431,7 +431,7 @@ def paired(
         (maxima[0], maxima[1]),
         confidence,
         exclusions,
-        all_differences(RUN_KEYS, run_values(sound[0].without), run_values(sound[0].with_it)),
-        None if exclusions else _period(list(edges.values()), with_it_first),
+        all_differences(RUN_KEYS, run_values(sound[0].without), run_values(sound[0].with_change)),
+        None if exclusions else _period(list(edges.values()), change_first),
         evidence,
     )

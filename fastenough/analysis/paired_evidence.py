@@ -58,14 +58,14 @@ class _Bets:
     spread: FloatArray
 
     @classmethod
-    def on(cls, differences: FloatArray, with_it_first: BoolArray) -> _Bets:
+    def on(cls, differences: FloatArray, change_first: BoolArray) -> _Bets:
         """Bets on the difference of each pair, with the change minus without, in order."""
-        sign = np.where(with_it_first, 1.0, -1.0)
+        sign = np.where(change_first, 1.0, -1.0)
         removed = np.zeros((2, differences.size))
         spread = np.ones_like(removed)
         for place in range(1, differences.size):
             before, order = differences[:place], sign[:place]
-            excess = _excess_of_first(before, with_it_first[:place])
+            excess = _excess_of_first(before, change_first[:place])
             removed[1, place] = sign[place] * excess
             if place >= _UNSCALED:
                 deviations = np.stack([before, before - order * excess])
@@ -88,35 +88,35 @@ class _Bets:
         return greatest + math.log(float((_WEIGHTS @ np.exp(logs - greatest)).mean()))
 
 
-def _excess_of_first(differences: FloatArray, with_it_first: BoolArray) -> float:
+def _excess_of_first(differences: FloatArray, change_first: BoolArray) -> float:
     """Excess of the first run of a pair over the second, whatever the effect; 0 while either order is missing."""
-    if with_it_first.all() or not with_it_first.any():
+    if change_first.all() or not change_first.any():
         return 0.0
-    return float(differences[with_it_first].mean() - differences[~with_it_first].mean()) / 2
+    return float(differences[change_first].mean() - differences[~change_first].mean()) / 2
 
 
-def _bets_on_either(at_least: FloatArray, at_most: FloatArray, with_it_first: BoolArray) -> tuple[_Bets, _Bets]:
+def _bets_on_either(at_least: FloatArray, at_most: FloatArray, change_first: BoolArray) -> tuple[_Bets, _Bets]:
     """Bets that the change makes values greater, and bets that it makes them smaller."""
-    bets = _Bets.on((at_least + at_most) / 2, with_it_first)
+    bets = _Bets.on((at_least + at_most) / 2, change_first)
     return bets, bets.mirrored
 
 
-def sequential_evidence(at_least: FloatArray, at_most: FloatArray, with_it_first: BoolArray) -> float:
+def sequential_evidence(at_least: FloatArray, at_most: FloatArray, change_first: BoolArray) -> float:
     """Evidence of an effect in either direction; arguments as of :func:`sequential`."""
-    more, less = _bets_on_either(at_least, at_most, with_it_first)
+    more, less = _bets_on_either(at_least, at_most, change_first)
     logs = more.log_payoff(at_least), less.log_payoff(-at_most)
     return sum(math.exp(min(log, _MOST_LOG)) for log in logs) / 2
 
 
 def sequential(
-    at_least: FloatArray, at_most: FloatArray, with_it_first: BoolArray, confidence: float
+    at_least: FloatArray, at_most: FloatArray, change_first: BoolArray, confidence: float
 ) -> SequentialEstimate:
     """Estimate the effect from the difference of each pair, with the change minus without, in the order of the pairs;
     each difference lies between ``at_least`` and ``at_most``, since values are known by their buckets.
 
     An end of the interval is infinite if the pairs are too few for it.
     """
-    more, less = _bets_on_either(at_least, at_most, with_it_first)
+    more, less = _bets_on_either(at_least, at_most, change_first)
     middle = (at_least + at_most) / 2
     step = float(at_most.max() - at_least.min()) or abs(float(middle.max())) or 1.0
     required = math.log(2 / (1 - confidence))
@@ -127,7 +127,7 @@ def sequential(
     )
     lower = _turning_point(lambda effect: more.log_payoff(at_least - effect) >= required, effect, step)
     upper = _turning_point(lambda effect: less.log_payoff(effect - at_most) < required, effect, step)
-    return SequentialEstimate(effect, lower, upper, sequential_evidence(at_least, at_most, with_it_first))
+    return SequentialEstimate(effect, lower, upper, sequential_evidence(at_least, at_most, change_first))
 
 
 def _turning_point(holds: Callable[[float], bool], start: float, step: float) -> float:

@@ -34,7 +34,7 @@ from fastenough.cli.progress import Display
 from fastenough.cli.run import parse_parameters
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
-from fastenough.jobs.ab import AbRuns, AbTest, make_ab_test
+from fastenough.jobs.ab import AbResult, AbRounds, AbRuns, AbTest, make_ab_test
 from fastenough.jobs.ab_deterministic import make_deterministic_test
 from fastenough.loads import LOADS
 from fastenough.model import BadInput, ExitStatus
@@ -57,7 +57,7 @@ def parse_settings(arguments: Sequence[str]) -> dict[str, str]:
 
 
 def conclusion(effects: Effects, change: str) -> str:
-    """One sentence on the quantiles and on the rate above a limit."""
+    """The effect on the quantiles and on the rate above a limit, in one sentence."""
     phrases = [phrase for phrase in (_of_quantiles(effects), _of_rate(effects)) if phrase]
     if phrases:
         return f"with {change}, {effects.series}: {'; '.join(phrases)}"
@@ -89,7 +89,7 @@ def _of_rate(effects: Effects) -> str:
         return ""
     return (
         f"values above {micros(tail.limit_ns)} µs {'more' if tail.direction > 0 else 'less'} often "
-        f"({words.rate(tail.with_it)} instead of {words.rate(tail.without)})"
+        f"({words.rate(tail.with_change)} instead of {words.rate(tail.without)})"
     )
 
 
@@ -115,7 +115,7 @@ def _print(effects: Effects) -> None:
         tail = effects.tail
         say(
             f"rate of values above {micros(tail.limit_ns)} µs: {words.rate(tail.without)} without, "
-            f"{words.rate(tail.with_it)} with: {finding(tail)}"
+            f"{words.rate(tail.with_change)} with: {finding(tail)}"
         )
     for which, maxima in zip(("without", "with"), effects.maxima_ns, strict=True):
         say(f"maxima of the runs {which}, in µs: {', '.join(map(words.microseconds, maxima))}")
@@ -132,15 +132,15 @@ def _print(effects: Effects) -> None:
             "out of the effect, but it widens the intervals. Stop the periodic activity, or use a --duration of "
             "several of its periods"
         )
-    for text in effects.left_out:
+    for text in effects.excluded:
         say(f"excluded: {text}")
     say("differences between runs without and with the setting:")
-    for text in effects.differs:
+    for text in effects.differences:
         say(text, "  ")
 
 
 def how_ended(effects: Effects, done: int, planned: int) -> str:
-    """After how many rounds, and with how much evidence on the tail."""
+    """The number of rounds after which the test ended, and the evidence of an effect on the tail."""
     rounds = f"{done} of at most {words.counted(planned, 'round')}"
     if effects.evidence is None:
         return f"ended after {rounds}"
@@ -173,23 +173,21 @@ def _print_result(trial: AbTest, made: AbRuns, store: Store, as_json: bool) -> E
     )
     if as_json:
         print_json(
-            {
-                "conclusion": result,
-                "campaign": made.campaign,
-                "campaign_with": None,
-                "change": trial.change,
-                "runs": made.runs,
-                "order": made.order[: len(made.runs)],
-                "rounds": {"done": made.rounds, "planned": trial.rounds},
-                "decided": effects is not None and effects.is_decided,
-                "effects": effects,
-                "paths": (),
-                "maxima": (),
-            }
+            AbResult(
+                result,
+                made.campaign,
+                None,
+                trial.change,
+                runs=made.runs,
+                order=made.order[: len(made.runs)],
+                rounds=AbRounds(made.rounds, trial.rounds),
+                decided=effects is not None and effects.is_decided,
+                effects=effects,
+            )
         )
         return ExitStatus.DONE if enough else ExitStatus.INCONCLUSIVE
     say(result)
-    if any(is_emulated(recording) for pair in pairs for recording in (pair.without, pair.with_it)):
+    if any(is_emulated(recording) for pair in pairs for recording in (pair.without, pair.with_change)):
         say("caveat: emulated: timing is not meaningful")
     if effects is not None:
         say(how_ended(effects, made.rounds, trial.rounds))
@@ -211,10 +209,10 @@ def _boot_names(names: str, board: str) -> tuple[str, str]:
         return AS_BOOTED, ""
     if open_board(board).configurations() == (AS_BOOTED,):
         raise BadInput(f"--boot: board {board} does not boot by itself")
-    without, _, with_it = (name.strip() for name in names.partition(","))
-    if not without or not with_it or without == with_it:
+    without, _, with_change = (name.strip() for name in names.partition(","))
+    if not without or not with_change or without == with_change:
         raise BadInput(f'--boot {names}: give two configurations of the board, as in "stock,stock skew_tick=1"')
-    return without, with_it
+    return without, with_change
 
 
 def _require_useful_options(board: str, *, resume: bool) -> None:
@@ -287,10 +285,10 @@ def command(
     if not change and not boot:
         raise BadInput("no change to test; give --set NAME=VALUE, or --boot with two configurations")
     _require_useful_options(board, resume=resume)
-    without, with_it = _boot_names(boot, board)
+    without, with_change = _boot_names(boot, board)
     plan = replace(_plan(probe, parameters, load, duration_ns, board), configurations=(without,))
     check_plan(plan)
-    trial = AbTest(plan, change, rounds, booted=with_it)
+    trial = AbTest(plan, change, rounds, booted=with_change)
     with Display() as display:
         opened, granted = boards_for(trial.with_change(), as_granted, display.tell)
         trial = trial.measured_by(granted)

@@ -142,7 +142,7 @@ def _row(trial: ChangeEffect) -> tuple[str, ...]:
         micros(effect.effect_ns),
         words.microseconds_interval(*effect.ends),
         finding(effect),
-        f"{words.rate(tail.without)} -> {words.rate(tail.with_it)}",
+        f"{words.rate(tail.without)} -> {words.rate(tail.with_change)}",
         finding(tail),
     )
 
@@ -165,7 +165,7 @@ def effect_text(trial: ChangeEffect) -> str:
     if tail.direction:
         effects.append(
             f"rate of values above {micros(tail.limit_ns)} us {_direction(tail.direction)}: "
-            f"{words.rate(tail.with_it)} instead of {words.rate(tail.without)}"
+            f"{words.rate(tail.with_change)} instead of {words.rate(tail.without)}"
         )
     nothing = f"no significant effect ({words.percent(effect.quantile)}: {interval})"
     return f"under load {trial.load}: {'; '.join(effects) or nothing}"

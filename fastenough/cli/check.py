@@ -32,7 +32,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 def conclusion(checked: CheckResult, selection: Selection) -> str:
-    """Differences of the runs from the baseline, in one sentence; it states a selection by --only-these."""
+    """Differences of the runs from the baseline, in one sentence, which also states whether --only-these was given."""
     phrases = [
         f"{subject_of(pair.runs[0])}: {comparison_text(comparison, 'new')}"
         for pair in checked.pairs
@@ -53,12 +53,12 @@ def _print(checked: CheckResult, sentence: str) -> None:
     if checked.instructions:
         say(f"caveat: {INSTRUCTIONS}")
     for pair in checked.pairs:
-        if pair.differs:
+        if pair.differences:
             say(
                 f"warning: the environment of {subject_of(pair.runs[0])} differs from the baseline's; each difference "
                 "is a possible cause:"
             )
-        for text in pair.differs:
+        for text in pair.differences:
             say(text, "  ")
     if checked.limits:
         print_table(
@@ -85,7 +85,9 @@ def _print(checked: CheckResult, sentence: str) -> None:
 def _departures(checked: CheckResult) -> list[str]:
     """Differences from the baseline that are a FAIL if there are limits."""
     label = "warning" if checked.verdict is Verdict.NO_LIMIT else "FAIL"
-    return [f"{label}: {departure.subject}: {departure.what}: {departure.reason}" for departure in checked.departures]
+    return [
+        f"{label}: {departure.subject}: {departure.requirement}: {departure.reason}" for departure in checked.departures
+    ]
 
 
 def _met_text(held: Sequence[LimitResult]) -> str:
@@ -108,7 +110,8 @@ def _cases(checked: CheckResult, sentence: str) -> list[Case]:
     ]
     departed = Verdict.NO_LIMIT if checked.verdict is Verdict.NO_LIMIT else Verdict.FAIL
     cases += [
-        Case("check", f"{one.subject}: {one.what}", departed, [one.reason], sentence) for one in checked.departures
+        Case("check", f"{one.subject}: {one.requirement}", departed, [one.reason], sentence)
+        for one in checked.departures
     ]
     if checked.gaps or not cases:
         verdict = checked.verdict if checked.verdict in (Verdict.BROKEN, Verdict.NO_LIMIT) else Verdict.INCONCLUSIVE
@@ -220,6 +223,6 @@ def command(
         )
     else:
         _print(checked, sentence)
-    if checked.not_applicable and not checked.pairs and not checked.alone:
+    if checked.not_applicable and not checked.pairs and not checked.unmatched:
         return ExitStatus.NOT_APPLICABLE
     return VERDICT_EXIT_STATUS[checked.verdict]

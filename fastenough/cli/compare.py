@@ -76,13 +76,13 @@ def _print_differences(
     base: Recording, other: Recording, which: str, comparisons: Sequence[Comparison | InstructionComparison]
 ) -> None:
     """Print the other differences, those that affect latency first."""
-    differs = list(dict.fromkeys(text for comparison in comparisons for text in comparison.differs))
+    differences = list(dict.fromkeys(text for comparison in comparisons for text in comparison.differences))
     say(
         f"other differences of the {which} run, each a possible cause:"
-        if differs
+        if differences
         else f"no other known difference of the {which} run"
     )
-    for text in differs:
+    for text in differences:
         say(text, "  ")
     facts = other_facts(base, other)
     if facts:
@@ -104,7 +104,7 @@ def _print(recordings: Sequence[Recording], comparisons: Sequence[Comparison]) -
             _print_quantiles(comparison, ORDINALS[[other.run_id for other in others].index(comparison.second_id)])
         _print_maxima(same)
     print()
-    say(significance_note(comparisons[0].together, comparisons[0].confidence))
+    say(significance_note(comparisons[0].tested_differences, comparisons[0].confidence))
 
 
 def _print_of_deterministic_boards(

@@ -45,7 +45,7 @@ class KernelLevel:
 class KernelDifference:
     """A kernel compared with the base.  ``ratio``: of the hourly maxima, with its confidence interval.
 
-    ``differs``: shown among all kernels together (Holm).  ``paired``: boards were compared with themselves.
+    ``significant``: shown among all kernels together (Holm).  ``paired``: boards were compared with themselves.
     ``between``: how much boards differ, as a factor (one standard deviation).  With too few boards, all but
     ``kernel`` and ``boards`` are None.
     """
@@ -57,7 +57,7 @@ class KernelDifference:
     lower: float | None
     upper: float | None
     p_value: float | None
-    differs: bool | None
+    significant: bool | None
     between: float | None
 
 
@@ -167,7 +167,7 @@ def compared_kernels(
     found = [difference_over_boards(by_kernel[base], by_kernel[kernel], confidence) for kernel in others]
     tested = iter(holm([one.p_value for one in found if one is not None], 1.0 - confidence))
     return base, tuple(
-        _unknown(kernel, len(by_kernel[kernel])) if one is None else _difference(kernel, one, differs=next(tested))
+        _unknown(kernel, len(by_kernel[kernel])) if one is None else _difference(kernel, one, significant=next(tested))
         for kernel, one in zip(others, found, strict=True)
     )
 
@@ -188,12 +188,12 @@ def _unknown(kernel: str, boards: int) -> KernelDifference:
     return KernelDifference(kernel, boards, None, None, None, None, None, None, None)
 
 
-def _difference(kernel: str, of_boards: BoardDifference, *, differs: bool) -> KernelDifference:
+def _difference(kernel: str, of_boards: BoardDifference, *, significant: bool) -> KernelDifference:
     ratio, lower, upper, between = map(
         math.exp, (of_boards.difference, of_boards.lower, of_boards.upper, of_boards.between)
     )
     return KernelDifference(
-        kernel, of_boards.boards, of_boards.paired, ratio, lower, upper, of_boards.p_value, differs, between
+        kernel, of_boards.boards, of_boards.paired, ratio, lower, upper, of_boards.p_value, significant, between
     )
 
 
@@ -202,7 +202,7 @@ def _rows(comparison: KernelComparison) -> Iterator[tuple[str, ...]]:
         if kernel.ratio is None or kernel.lower is None or kernel.upper is None or kernel.between is None:
             yield kernel.kernel, "too few boards", f"{kernel.boards:,}", "–", "–", "–"
             continue
-        result = "may be equal" if not kernel.differs else "longer" if kernel.ratio > 1 else "shorter"
+        result = "may be equal" if not kernel.significant else "longer" if kernel.ratio > 1 else "shorter"
         same = "the same" if kernel.paired else "others"
         yield (
             kernel.kernel,

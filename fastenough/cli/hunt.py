@@ -117,10 +117,10 @@ def conclusion(hunted: HuntResult) -> str:
             f"load is {search.worst_fixed}"
         )
     found = search.result
-    beside = f"load {found.beside}" if isinstance(found.beside, str) else "the previous result"
+    reference = f"load {found.reference}" if isinstance(found.reference, str) else "the previous result"
     return (
-        f"worse than {beside}: {description_of(search.space, found.recipe)}; the typical maximum in {BLOCK} is "
-        f"{readable(found.typical_ns)}, with {beside} {readable(found.beside_ns)} (p = {found.p_value:.2g})"
+        f"worse than {reference}: {description_of(search.space, found.recipe)}; the typical maximum in {BLOCK} is "
+        f"{readable(found.typical_ns)}, with {reference} {readable(found.reference_ns)} (p = {found.p_value:.2g})"
     )
 
 

@@ -32,30 +32,30 @@ LEAST_TRIALS = 2 * min(CHANCE_SHARES)
 
 @dataclass(frozen=True)
 class Confirmed:
-    """A recipe confirmed worse than ``beside``.  Tails are means over the fresh trials; ``p_value``: by ranks."""
+    """A recipe confirmed worse than ``reference``.  Tails are means over the fresh trials; ``p_value``: by ranks."""
 
     recipe: Recipe
-    beside: Recipe | str
+    reference: Recipe | str
     tail: float
-    beside_tail: float
+    reference_tail: float
     p_value: float
 
     @property
     def octaves(self) -> float:
         """How much worse it is, in octaves."""
-        return self.tail - self.beside_tail
+        return self.tail - self.reference_tail
 
     @property
     def typical_ns(self) -> float:
         return typical_ns(self.tail)
 
     @property
-    def beside_ns(self) -> float:
-        return typical_ns(self.beside_tail)
+    def reference_ns(self) -> float:
+        return typical_ns(self.reference_tail)
 
 
-def confirm(trials: TrialBudget, recipe: Recipe, beside: Recipe | str) -> TrialGenerator[Confirmed | None]:
-    """Compare a recipe with the load ``beside``; None if it is not confirmed to be worse.
+def confirm(trials: TrialBudget, recipe: Recipe, reference: Recipe | str) -> TrialGenerator[Confirmed | None]:
+    """Compare a recipe with the load ``reference``; None if it is not confirmed to be worse.
 
     A failed trial is repeated once; after a second failure the recipe is dropped.
     """
@@ -63,7 +63,7 @@ def confirm(trials: TrialBudget, recipe: Recipe, beside: Recipe | str) -> TrialG
     worse: list[float] = []
     better: list[float] = []
     for turn in range(CONFIRMATION_TURNS):
-        pair = [(recipe, worse), (beside, better)]
+        pair = [(recipe, worse), (reference, better)]
         for subject, tails in pair if turn % 2 else reversed(pair):
             tail = yield from trials.tail(subject, Phase.CONFIRMING)
             if tail is None:
@@ -75,7 +75,7 @@ def confirm(trials: TrialBudget, recipe: Recipe, beside: Recipe | str) -> TrialG
             return None
         p_value = chance(worse, better) if turn + 1 in CHANCE_SHARES else 1.0
         if p_value <= CHANCE_SHARES.get(turn + 1, 0.0) * level_of(trials.confirmations):
-            return Confirmed(recipe, beside, fmean(worse), fmean(better), p_value)
+            return Confirmed(recipe, reference, fmean(worse), fmean(better), p_value)
     return None
 
 
@@ -124,12 +124,12 @@ class _Effect:
     """The effect that a smaller recipe must reach.  A worse recipe raises it, so that small losses do not add up."""
 
     def __init__(self, confirmed: Confirmed) -> None:
-        self._beside, self._worst = confirmed.beside_tail, confirmed.tail
+        self._reference, self._worst = confirmed.reference_tail, confirmed.tail
 
     def is_reached(self, trials: TrialBudget, recipe: Recipe, phase: Phase) -> TrialGenerator[bool]:
         """Whether two of at most three trials reach the effect; reserves the trials of a confirmation."""
         tails: list[float] = []
-        bar = self._beside + _EFFECT_SHARE * (self._worst - self._beside)
+        bar = self._reference + _EFFECT_SHARE * (self._worst - self._reference)
         for _ in range(_MOST_ATTEMPTS):
             tail = yield from trials.tail(recipe, phase, LEAST_TRIALS)
             tails.append(float("-inf") if tail is None else tail)

@@ -130,7 +130,7 @@ class Search:
             yield from minimise(trials, confirmed, steps, self.random_)
         smaller = len(steps) - 1
         while smaller > 0 and trials.left >= LEAST_TRIALS:
-            again = yield from confirm(trials, steps[smaller], confirmed.beside)
+            again = yield from confirm(trials, steps[smaller], confirmed.reference)
             if again is not None and again.octaves >= _REACHED * confirmed.octaves:
                 self._set_result(trials, again)
                 return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A/B test of one change: pairs of runs without and with it, in random order, until enough is known."""
+"""A/B test of one change: pairs of runs without and with it, in random order, until an effect is shown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fastenough.analysis.paired import LEAST_ROUNDS, ROUND, Pair, judged_name, order_of_arms
+from fastenough.analysis.instructions import MaximaComparison, PathComparison
+from fastenough.analysis.paired import LEAST_ROUNDS, ROUND, Effects, Pair, judged_name, order_of_arms
 from fastenough.board import Board, is_deterministic
 from fastenough.campaign import Plan, Progress, run_campaign
 from fastenough.campaign.expand import expand, plan_sha256, titles
@@ -96,9 +97,38 @@ class AbRuns:
         pairs = []
         for begin in range(0, len(self.runs) // 2 * 2, 2):
             first, second = map(load, self.runs[begin : begin + 2])
-            with_it_first = self.order[begin] == "B"
-            pairs.append(Pair(second, first, True) if with_it_first else Pair(first, second, False))
+            change_first = self.order[begin] == "B"
+            pairs.append(Pair(second, first, True) if change_first else Pair(first, second, False))
         return pairs
+
+
+@dataclass(frozen=True)
+class AbRounds:
+    """Number of complete rounds, and of planned ones at most."""
+
+    done: int
+    planned: int
+
+
+@dataclass(frozen=True)
+class AbResult:
+    """The result of a test, as ``fastenough ab --json`` prints it.
+
+    ``order``: the arm of each of ``runs``.  ``effects``: None with too few valid pairs.  On a deterministic board
+    ``paths`` and ``maxima`` replace them, and the runs with the change are those of ``campaign_with``.
+    """
+
+    conclusion: str
+    campaign: str
+    campaign_with: str | None
+    change: Mapping[str, str]
+    runs: Sequence[str]
+    order: Sequence[str]
+    rounds: AbRounds
+    decided: bool
+    effects: Effects | None = None
+    paths: Sequence[PathComparison] = ()
+    maxima: Sequence[MaximaComparison] = ()
 
 
 def require_changeable(trial: AbTest, opened: Opened) -> None:
@@ -248,13 +278,12 @@ def make_ab_test(
     resume: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> AbRuns:
-    """Make the runs in pairs; the change is put back after each run that has it.  ``on_progress`` is also given on
-    which side the run is, in words.
+    """Make the runs in pairs; the change is undone after each run that has it.
 
-    ``decided``: asked after each round from the third on; the trial ends once it holds.  ``resume``: continue the
-    newest campaign of the same trial if it is incomplete. SIGINT and SIGTERM end the run under
-    way in good order and the trial with it.  Raises as ``run_campaign`` and :func:`require_changeable` do, BadInput for
-    a deterministic board, NotApplicable where nothing can be measured here, FastenoughError where a run fails.
+    ``on_progress``: also gets the label of the arm.  ``decided``: called after each round from the third on; the test
+    ends when it returns true.  ``resume``: continue the newest campaign of the same test if it is incomplete.  SIGINT
+    and SIGTERM end the current run and the test.  Raises as ``run_campaign`` and :func:`require_changeable` do,
+    BadInput for a deterministic board, NotApplicable if nothing can be measured here, FastenoughError if a run fails.
     """
     if any(map(is_deterministic, trial.plan.boards)):
         raise BadInput("on a deterministic board each pair repeats the first and adds no evidence; use fastenough ab")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A/B test on a deterministic board: the runs without a change, then those with it.
 
-Order and repetitions make no difference there.  Without load one run of each shows the effect exactly; under load as
-many phases are measured as an interval requires.
+Order and repetitions have no influence on such a board.  Without load, one run of each shows the exact effect.  Under
+load, as many phases are measured as the interval of a mean requires.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class AbSets:
     """The campaigns without and with the change; the second is None if the first was stopped."""
 
     without: Campaign
-    with_it: Campaign | None
+    with_change: Campaign | None
 
     @property
     def signal(self) -> int:
         """Number of the signal that stopped the test, or 0."""
-        return self.without.signal or (self.with_it.signal if self.with_it else 0)
+        return self.without.signal or (self.with_change.signal if self.with_change else 0)
 
 
 def in_phases(plan: Plan) -> Plan:

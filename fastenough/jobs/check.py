@@ -53,16 +53,17 @@ _MAY_BE_EMPTY = (Outcome.COMPLETED, Outcome.NOT_APPLICABLE)
 
 @dataclass(frozen=True)
 class CheckResult:
-    """``pairs``: the runs beside the baseline's; ``alone``: those that have none.  ``gaps``: what else forbids a PASS.
+    """The result of a check.
 
-    ``not_applicable``: nothing could be measured, with the reasons.  ``departures``: in what the runs depart from the
-    baseline; with limits each is a FAIL.  ``excluded``: other runs of the store with the key of a run that a limit
-    applies to, if the runs were selected one by one, or by --only-these.
+    ``pairs``: runs with the comparable runs of the baseline; ``unmatched``: runs without any.  ``gaps``: further
+    reasons against a PASS.  ``not_applicable``: why nothing could be measured.  ``departures``: differences from the
+    baseline that are not allowed; with limits each is a FAIL.  ``excluded``: other runs of the store with the key of a
+    run that a limit applies to, if the runs were named one by one or with --only-these.
     """
 
     verdict: Verdict
     pairs: tuple[BaselinePair, ...]
-    alone: tuple[Group, ...]
+    unmatched: tuple[Group, ...]
     limits: tuple[LimitResult, ...]
     gaps: tuple[str, ...]
     not_applicable: tuple[str, ...] = ()
@@ -90,20 +91,22 @@ def read_baseline(store: Store, names: Sequence[str]) -> list[Recording]:
 
 
 def _pair_groups(runs: Sequence[Recording], baselines: Sequence[Recording]) -> tuple[list[BaselinePair], list[Group]]:
-    pairs, alone = [], []
+    pairs, unmatched = [], []
     for group, nearest in beside(runs, baselines):
         if not nearest:
-            alone.append(group)
+            unmatched.append(group)
             continue
         if all(map(counts_instructions, (*group, *nearest))):
             pairs.append(_deterministic_pair(group, nearest))
             continue
-        differs, sides = sides_of(nearest, group)
+        differences, sides = sides_of(nearest, group)
         judged = tuple(side for side in sides if side.judged)
         pairs.append(
-            BaselinePair(group, nearest, differs, judged, tuple(comparison_of(side, differs) for side in judged))
+            BaselinePair(
+                group, nearest, differences, judged, tuple(comparison_of(side, differences) for side in judged)
+            )
         )
-    return _judged_together(pairs), alone
+    return _judged_together(pairs), unmatched
 
 
 def _deterministic_pair(runs: Group, baseline: Group) -> BaselinePair:
@@ -111,7 +114,7 @@ def _deterministic_pair(runs: Group, baseline: Group) -> BaselinePair:
     return BaselinePair(
         runs,
         baseline,
-        tuple(dict.fromkeys(text for comparison in comparisons for text in comparison.differs)),
+        tuple(dict.fromkeys(text for comparison in comparisons for text in comparison.differences)),
         (),
         (),
         comparisons,
@@ -119,17 +122,17 @@ def _deterministic_pair(runs: Group, baseline: Group) -> BaselinePair:
 
 
 def _judged_together(pairs: Sequence[BaselinePair]) -> list[BaselinePair]:
-    """All differences of all pairs are judged together."""
+    """The pairs, with all their differences judged together."""
     marked = iter(judged_together([comparison for pair in pairs for comparison in pair.comparisons]))
     return [replace(pair, comparisons=tuple(next(marked) for _ in pair.comparisons)) for pair in pairs]
 
 
 @dataclass(frozen=True)
-class _Chosen:
-    """How the runs were selected; ``named``: ids of the runs and of the baseline, of which none is excluded.
+class _RunSelection:
+    """The selection of the runs, and the store that they come from.
 
-    ``read``: read a run of the store, each once.  ``change``: the change since which nights add up; None: limits on
-    growth are judged for this night.
+    ``named``: ids of the runs and of the baseline, none of which counts as excluded.  ``read``: reads a run of the
+    store, each only once.  ``change``: growth is judged by all nights since this change; None: by this night.
     """
 
     selection: Selection
@@ -141,9 +144,9 @@ class _Chosen:
     def others(
         self, judged: Sequence[Recording], questions: Sequence[RequiredOfRun], since_ns: int = -1
     ) -> list[ExcludedRuns]:
-        """Other runs of the store with the key of these that began later than ``since_ns`` (wall clock).
+        """Other runs of the store with the same key that began later than ``since_ns`` (wall clock).
 
-        None for the runs of a campaign: each night of a CI is judged by itself.
+        Empty for a campaign: each night of a CI is judged separately.
         """
         if self.selection is Selection.CAMPAIGN:
             return []
@@ -156,13 +159,10 @@ class _Chosen:
         return [*deleted_alike(questions, self.store, since_ns), *find_excluded(questions, alike)]
 
 
-def _by_itself(
-    limit: Limit, required: Requirement, runs: Sequence[Recording], chosen: _Chosen
+def _requirement_results(
+    limit: Limit, required: Requirement, runs: Sequence[Recording], selected: _RunSelection
 ) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
-    """The results of a limit that needs no baseline, for the runs of each key, with the excluded runs of that key.
-
-    New runs are judged by themselves, as the nights of a CI are.
-    """
+    """The result of a limit without a baseline for the runs of each key, with the excluded runs of that key."""
     mine = [recording for recording in runs if limit.is_for(recording)]
     if not mine:
         return
@@ -170,25 +170,25 @@ def _by_itself(
     by_id = {recording.run_id: recording for recording in mine}
     for judgment in assessment.judgments:
         group = [by_id[run] for run in judgment.run_ids]
-        others = chosen.others(group, requirements_of_runs(group, assessment))
+        others = selected.others(group, requirements_of_runs(group, assessment))
         yield (
-            result_without(requirement_result(limit, judgment, group, assessment.reasons), others, chosen.selection),
+            result_without(requirement_result(limit, judgment, group, assessment.reasons), others, selected.selection),
             others,
         )
 
 
 def _unused_limits(
-    limits: Sequence[Limit], held: Sequence[LimitResult], runs: Sequence[Recording]
+    limits: Sequence[Limit], results: Sequence[LimitResult], runs: Sequence[Recording]
 ) -> Iterator[LimitResult]:
-    """The result INCONCLUSIVE of each limit without a result that is for a measured board, or for every board."""
+    """INCONCLUSIVE for each limit that has no result, unless it is for a board that was not measured."""
     boards = {recording.head.board for recording in runs}
-    used = {id(result.limit) for result in held}
+    used = {id(result.limit) for result in results}
     for limit in limits:
         if id(limit) not in used and limit.board in (None, *boards):
-            yield LimitResult(limit, Verdict.INCONCLUSIVE, _why_unused(limit, runs), limit.subject)
+            yield LimitResult(limit, Verdict.INCONCLUSIVE, _unused_reason(limit, runs), limit.subject)
 
 
-def _why_unused(limit: Limit, runs: Sequence[Recording]) -> str:
+def _unused_reason(limit: Limit, runs: Sequence[Recording]) -> str:
     mine = list(filter(limit.is_for, runs))
     if not mine:
         return "no run matches this limit"
@@ -200,9 +200,9 @@ def _why_unused(limit: Limit, runs: Sequence[Recording]) -> str:
     return "the baseline has no comparable run"
 
 
-def _windows(pair: BaselinePair, chosen: _Chosen) -> list[BaselinePair]:
-    """The runs alone, and together with as many before them, with three times as many, and so on."""
-    nights = earlier_nights(chosen.store, pair.runs, pair.baseline, chosen.read)
+def _windows(pair: BaselinePair, selected: _RunSelection) -> list[BaselinePair]:
+    """The runs, then the runs with earlier ones, of which each window has twice as many runs as the one before."""
+    nights = earlier_nights(selected.store, pair.runs, pair.baseline, selected.read)
     windows, taken = [pair], len(pair.runs)
     while taken < len(pair.runs) + len(nights):
         taken = min(2 * taken, len(pair.runs) + len(nights))
@@ -212,33 +212,35 @@ def _windows(pair: BaselinePair, chosen: _Chosen) -> list[BaselinePair]:
     return windows
 
 
-def _growth_results(limits: Sequence[Limit], pairs: Sequence[BaselinePair], chosen: _Chosen) -> list[LimitResult]:
-    """Of each limit on growth what the fewest nights decide; the windows share the error that is allowed."""
+def _growth_results(
+    limits: Sequence[Limit], pairs: Sequence[BaselinePair], selected: _RunSelection
+) -> list[LimitResult]:
+    """The result of each limit on growth from the shortest window that decides; the windows share the allowed error."""
     growth_limits = [limit for limit in limits if isinstance(limit.criterion, Growth)]
-    windows = [_windows(pair, chosen) for pair in pairs if any(limit.is_for(pair.runs[0]) for limit in growth_limits)]
+    windows = [_windows(pair, selected) for pair in pairs if any(limit.is_for(pair.runs[0]) for limit in growth_limits)]
     most = max(map(len, windows), default=0)
     shared = {id(limit): limit for limit in growth_limits}
     stricter = [_stricter(limit, most) for limit in growth_limits]
     of = {id(strict): shared[id(limit)] for strict, limit in zip(stricter, growth_limits, strict=True)}
     decided: list[LimitResult] = []
     for number in range(most):
-        held = [
+        window_results = [
             replace(result, limit=of[id(result.limit)])
             for result in judge_growth(stricter, [window[min(number, len(window) - 1)] for window in windows])
         ]
         decided = (
-            held
+            window_results
             if not decided
             else [
                 result if result.verdict is not Verdict.INCONCLUSIVE else later
-                for result, later in zip(decided, held, strict=True)
+                for result, later in zip(decided, window_results, strict=True)
             ]
         )
     return [_with_nights(result, pairs) for result in decided]
 
 
 def _stricter(limit: Limit, windows: int) -> Limit:
-    """At its share of the error: with so many windows, a PASS or a FAIL by chance is no more likely than with one."""
+    """The limit with the share of the allowed error of one window, so that more windows cause no more false results."""
     if not isinstance(limit.criterion, Growth):
         return limit
     return replace(
@@ -246,95 +248,98 @@ def _stricter(limit: Limit, windows: int) -> Limit:
     )
 
 
-def _with_nights(held: LimitResult, pairs: Sequence[BaselinePair]) -> LimitResult:
-    """Says in the reason where earlier runs were taken in."""
+def _with_nights(result: LimitResult, pairs: Sequence[BaselinePair]) -> LimitResult:
+    """The result, with the number of earlier runs that it includes added to the reason."""
     newest = {run.run_id for pair in pairs for run in pair.runs}
-    earlier = sum(run not in newest for run in held.run_ids)
+    earlier = sum(run not in newest for run in result.run_ids)
     return (
-        held
+        result
         if not earlier
         else replace(
-            held, reason=f"{held.reason}; together with {words.counted(earlier, 'earlier run')} since the last change"
+            result,
+            reason=f"{result.reason}; together with {words.counted(earlier, 'earlier run')} since the last change",
         )
     )
 
 
 def _growth_without(
-    held: LimitResult, growth: Growth, pairs: Sequence[BaselinePair], chosen: _Chosen
+    result: LimitResult, growth: Growth, pairs: Sequence[BaselinePair], selected: _RunSelection
 ) -> tuple[LimitResult, list[ExcludedRuns]]:
-    """A result of a limit on growth with the runs since the baseline that it does not rest on."""
-    pair = next(pair for pair in pairs if pair.runs[0].run_id == held.run_ids[0])
+    """A result of a limit on growth, with the comparable runs since the baseline that it does not include."""
+    pair = next(pair for pair in pairs if pair.runs[0].run_id == result.run_ids[0])
     since_ns = max(run.head.begin.wall_ns for run in pair.baseline)
-    excluded = chosen.others(pair.runs, growth_requirements(pair, growth), since_ns)
-    others = [run for run in excluded if run.run_id not in held.run_ids]
-    return result_without(held, others, chosen.selection), others
+    excluded = selected.others(pair.runs, growth_requirements(pair, growth), since_ns)
+    others = [run for run in excluded if run.run_id not in result.run_ids]
+    return result_without(result, others, selected.selection), others
 
 
 def _nights_results(
-    questions: Sequence[NightsQuestion], chosen: _Chosen, change: SinceChange
+    questions: Sequence[NightsQuestion], selected: _RunSelection, change: SinceChange
 ) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
-    """The results of limits on the growth of one pair by the evidence of all nights, with the runs that it does not
-    rest on; a deleted run is one of these, also for a campaign."""
-    nights = nights_since(questions, chosen.store, change)
+    """The results of limits on the growth of one pair from the evidence of all nights.
+
+    Each comes with the comparable runs that it does not include, deleted ones among them, also for a campaign.
+    """
+    nights = nights_since(questions, selected.store, change)
     for question, data in zip(questions, nights.data, strict=True):
         result = judge_over_nights(question, data)
         questions_of_pair = growth_requirements(question.pair, question.growth)
         excluded = (
-            deleted_alike(questions_of_pair, chosen.store, nights.since_ns)
-            if chosen.selection is Selection.CAMPAIGN
-            else chosen.others(question.pair.runs, questions_of_pair, nights.since_ns)
+            deleted_alike(questions_of_pair, selected.store, nights.since_ns)
+            if selected.selection is Selection.CAMPAIGN
+            else selected.others(question.pair.runs, questions_of_pair, nights.since_ns)
         )
         others = [run for run in excluded if run.run_id not in result.run_ids]
-        yield result_without(result, others, chosen.selection), others
+        yield result_without(result, others, selected.selection), others
 
 
 def _growth_results_by_key(
-    limits: Sequence[Limit], pairs: Sequence[BaselinePair], chosen: _Chosen
+    limits: Sequence[Limit], pairs: Sequence[BaselinePair], selected: _RunSelection
 ) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
-    """The result of each limit on growth: of all nights since a change, or of this night."""
-    if chosen.change is None:
-        for result in _growth_results(limits, pairs, chosen):
+    """The result of each limit on growth, from all nights since the change or from this night."""
+    if selected.change is None:
+        for result in _growth_results(limits, pairs, selected):
             if isinstance(result.limit.criterion, Growth):
-                yield _growth_without(result, result.limit.criterion, pairs, chosen)
+                yield _growth_without(result, result.limit.criterion, pairs, selected)
         return
     questions = nights_questions(limits, pairs)
     for pair in pairs:
         mine = [question for question in questions if question.pair is pair]
         if mine:
-            yield from _nights_results(mine, chosen, chosen.change)
+            yield from _nights_results(mine, selected, selected.change)
 
 
 def _results_by_key(
-    limits: Sequence[Limit], runs: Sequence[Recording], pairs: Sequence[BaselinePair], chosen: _Chosen
+    limits: Sequence[Limit], runs: Sequence[Recording], pairs: Sequence[BaselinePair], selected: _RunSelection
 ) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
-    """The result of each limit for each key, with the excluded runs of that key."""
-    yield from _growth_results_by_key(limits, pairs, chosen)
-    for held in judge_budgets(limits, pairs):
-        yield held, []
+    """The results of each limit, one for each key, with the excluded runs of that key."""
+    yield from _growth_results_by_key(limits, pairs, selected)
+    for result in judge_budgets(limits, pairs):
+        yield result, []
     for limit in limits:
         if isinstance(limit.criterion, Requirement):
-            yield from _by_itself(limit, limit.criterion, runs, chosen)
+            yield from _requirement_results(limit, limit.criterion, runs, selected)
 
 
 def _all_results(
-    limits: Sequence[Limit], runs: Sequence[Recording], pairs: Sequence[BaselinePair], chosen: _Chosen
+    limits: Sequence[Limit], runs: Sequence[Recording], pairs: Sequence[BaselinePair], selected: _RunSelection
 ) -> tuple[list[LimitResult], list[ExcludedRuns]]:
-    """The results of all limits, and the excluded runs, each once, by a limit that it exceeds if there is one."""
-    results = list(_results_by_key(limits, runs, pairs, chosen))
-    held, excluded = [result for result, _ in results], [run for _, others in results for run in others]
+    """The results of all limits, and the excluded runs by maximum, each once, with a limit that it exceeds if any."""
+    by_key = list(_results_by_key(limits, runs, pairs, selected))
+    results, excluded = [result for result, _ in by_key], [run for _, others in by_key for run in others]
     each_once = {result.run_id: result for result in sorted(excluded, key=lambda result: result.exceeds)}
     by_maximum = sorted(each_once.values(), key=lambda result: result.maximum_ns, reverse=True)
-    return held + list(_unused_limits(limits, held, runs)), by_maximum
+    return results + list(_unused_limits(limits, results, runs)), by_maximum
 
 
 def _gaps(
-    limits: Sequence[Limit], held: Sequence[LimitResult], alone: Sequence[Group], missing: Sequence[str]
+    limits: Sequence[Limit], results: Sequence[LimitResult], unmatched: Sequence[Group], missing: Sequence[str]
 ) -> list[str]:
     gaps = [f"not measured: {run}" for run in missing]
-    if limits and not held:
+    if limits and not results:
         boards = ", ".join(dict.fromkeys(limit.board or "" for limit in limits))
         gaps.append(f"the file has no limit for a measured board; it has limits for {boards}")
-    return gaps + [f"{subject_of(group[0])}: the baseline has no comparable run" for group in alone]
+    return gaps + [f"{subject_of(group[0])}: the baseline has no comparable run" for group in unmatched]
 
 
 def _require_intact(recordings: Sequence[Recording]) -> None:
@@ -354,10 +359,11 @@ def check(
     since: SinceChange | None = None,
     on_step: Callable[[str], None] = lambda what: None,
 ) -> CheckResult:
-    """Hold runs beside a baseline and against limits.  ``missing``: runs that were planned and are not there.
-    ``selection``: how the runs were selected.  ``since``: the change since which nights add up.
+    """Compare runs with a baseline and apply limits.
 
-    Raises MixedRuns where a run and its baseline may not be compared, FastenoughError for one that is not believed.
+    ``missing``: planned runs that were not measured.  ``selection``: how the runs were selected.  ``since``: judge
+    growth by all nights since this change.  Raises MixedRuns if a run and its baseline cannot be compared,
+    FastenoughError if the integrity check of a run failed.
     """
     _require_intact((*runs, *baselines))
     taken = [run for run in runs if not is_monitor(run.head)]
@@ -374,21 +380,23 @@ def check(
         verdict = Verdict.BROKEN if failed else Verdict.INCONCLUSIVE
         return CheckResult(verdict, (), (), (), (*failed, "no latency was measured"), () if failed else unfit)
     on_step("comparing with the baseline")
-    pairs, alone = _pair_groups(measured, [run for run in baselines if judged_series(run)])
+    pairs, unmatched = _pair_groups(measured, [run for run in baselines if judged_series(run)])
     on_step("judging")
     departed = departures(measured, [run for run in baselines if judged_series(run)], limits.allowed)
-    chosen = _Chosen(selection, frozenset(run.run_id for run in (*runs, *baselines)), store, cache(store.load), since)
-    held, excluded = _all_results(limits.limits, measured, pairs, chosen)
-    gaps = [*failed, *_gaps(limits.limits, held, alone, missing), *unfit]
-    verdicts = [result.verdict for result in held] + ([Verdict.INCONCLUSIVE] if gaps and limits.limits else [])
+    selected = _RunSelection(
+        selection, frozenset(run.run_id for run in (*runs, *baselines)), store, cache(store.load), since
+    )
+    results, excluded = _all_results(limits.limits, measured, pairs, selected)
+    gaps = [*failed, *_gaps(limits.limits, results, unmatched, missing), *unfit]
+    verdicts = [result.verdict for result in results] + ([Verdict.INCONCLUSIVE] if gaps and limits.limits else [])
     verdicts += [Verdict.FAIL] if departed and limits.limits else []
     verdicts += [Verdict.BROKEN] if failed else []
     verdict = next((verdict for verdict in _WEIGHT if verdict in verdicts), Verdict.NO_LIMIT)
     return CheckResult(
         verdict,
         tuple(pairs),
-        tuple(alone),
-        tuple(held),
+        tuple(unmatched),
+        tuple(results),
         tuple(gaps),
         departures=tuple(departed),
         excluded=tuple(excluded),

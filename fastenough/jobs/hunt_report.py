@@ -55,7 +55,10 @@ def monitor_load(
     opened: Callable[[str], Board],
     tell: Callable[[str], None] | None = None,
 ) -> MonitoredRun:
-    """One more run, under the load found by a hunt; not a trial, since the monitor itself delays tasks a little."""
+    """Make one more run with the monitor under the load found by a hunt.
+
+    It does not count as a trial, because the monitor delays tasks a little.
+    """
     first = plan.entries[0]
     entry = replace(
         first,
@@ -145,7 +148,9 @@ def _confirming(hunted: HuntResult) -> list[str]:
     subjects = (
         []
         if candidate is None
-        else [subject if isinstance(subject, str) else (subject,) for subject in (candidate.recipe, candidate.beside)]
+        else [
+            subject if isinstance(subject, str) else (subject,) for subject in (candidate.recipe, candidate.reference)
+        ]
     )
     return [
         made.run

@@ -148,7 +148,7 @@ def _effect_row(trial: ChangeEffect) -> tuple[object, ...]:
         effect.upper_ns,
         finding(effect),
         tail.without,
-        tail.with_it,
+        tail.with_change,
         finding(tail),
     )
 

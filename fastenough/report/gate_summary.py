@@ -68,11 +68,11 @@ def _pair(pair: BaselinePair) -> list[str]:
             INSTRUCTIONS,
             "",
         ]
-    if pair.differs:
+    if pair.differences:
         lines += [
             "**The environment differs from the baseline.** Each difference may be the cause:",
             "",
-            *(f"- {plain(text)}" for text in pair.differs),
+            *(f"- {plain(text)}" for text in pair.differences),
             "",
         ]
     return lines

@@ -41,7 +41,7 @@ def hunt() -> Section:
     return hunt_section(
         search,
         made,
-        f"worse than load {search.result.beside}: {description_of(search.space, search.result.recipe)}",
+        f"worse than load {search.result.reference}: {description_of(search.space, search.result.recipe)}",
         "",
         "",
     )

@@ -94,18 +94,16 @@ def sides(
     return runs[~is_b], runs[is_b], is_b[0::2]
 
 
-def together(differences: NDArray[np.float64], with_it_first: BoolArray) -> list[float]:
+def together(differences: NDArray[np.float64], change_first: BoolArray) -> list[float]:
     """Evidence of an effect on each figure, judged together; ``differences``: pairs x figures."""
-    return evidence_together([sequential_evidence(column, column, with_it_first) for column in differences.T])
+    return evidence_together([sequential_evidence(column, column, change_first) for column in differences.T])
 
 
-def decided_after(
-    differences: NDArray[np.float64], with_it_first: BoolArray, of: Callable[[list[float]], float]
-) -> int:
+def decided_after(differences: NDArray[np.float64], change_first: BoolArray, of: Callable[[list[float]], float]) -> int:
     """Rounds after which the evidence decides, at a look after each from the third on; 0: none does."""
     for rounds in range(LEAST_ROUNDS, differences.shape[0] // PAIRS + 1):
         pairs = rounds * PAIRS
-        if of(together(differences[:pairs], with_it_first[:pairs])) >= evidence_required(CONFIDENCE):
+        if of(together(differences[:pairs], change_first[:pairs])) >= evidence_required(CONFIDENCE):
             return rounds
     return 0
 

@@ -174,7 +174,7 @@ def _picture(recordings: Sequence[Recording]) -> Picture | None:
 def _differing(comparisons: Sequence[Comparison], which: dict[str, str]) -> tuple[RunDifferences, ...]:
     texts_by_run: dict[str, dict[str, None]] = {name: {} for name in which.values()}
     for comparison in comparisons:
-        texts_by_run[which[comparison.second_id]] |= dict.fromkeys(comparison.differs)
+        texts_by_run[which[comparison.second_id]] |= dict.fromkeys(comparison.differences)
     return tuple(RunDifferences(name, tuple(texts)) for name, texts in texts_by_run.items())
 
 
@@ -198,7 +198,7 @@ def _view(site: Site, names: tuple[str, ...]) -> CompareView:
             _table(place, comparison, which[comparison.second_id]) for place, comparison in enumerate(comparisons, 1)
         ),
         tuple(comparisons),
-        significance_note(comparisons[0].together, comparisons[0].confidence),
+        significance_note(comparisons[0].tested_differences, comparisons[0].confidence),
         _picture(recordings),
     )
 
@@ -223,7 +223,7 @@ def _facts(site: Site, query: Sequence[tuple[str, str]]) -> bytes:
             "refused": comparison.refused,
             "conclusion": comparison.conclusion,
             "cautions": comparison.cautions,
-            "differs": comparison.differs,
+            "differs": comparison.differences,
             "comparisons": comparison.comparisons,
             "how": comparison.how,
         }

@@ -111,7 +111,7 @@ def test_an_injected_delay_is_found_and_everything_is_put_back(tmp_path: Path, p
         effect["significant"] or tail["significant"]
     )
     assert effect["quantile"] == 0.99 and effect["lower_ns"] / 1000 <= -0.7 * SIZE_US
-    assert SHARE / 4 < tail["without"] < 1.5 * SHARE and tail["with_it"] < tail["without"] / 2
+    assert SHARE / 4 < tail["without"] < 1.5 * SHARE and tail["with_change"] < tail["without"] / 2
     assert measured["combined"] == [] and "stat-interval=120" in measured["conclusions"][0]
     (repeated,) = measured["repeated"]
     runs = Store(tmp_path / "fastenough-data").runs()

@@ -191,7 +191,7 @@ def test_another_machine_or_kernel_is_a_failure_unless_it_is_allowed(tmp_path: P
     done = bench.check(limits, "--junit", "check.xml", "--json")
     said = json.loads(done.stdout)
     assert (done.returncode, said["verdict"]) == (1, "FAIL")
-    assert [one["what"] for one in said["departures"]] == [f"same {key} as the baseline"]
+    assert [one["requirement"] for one in said["departures"]] == [f"same {key} as the baseline"]
     assert [one["verdict"] for one in said["limits"]] == ["PASS"], "slower it is not"
     suite = ElementTree.parse(tmp_path / "check.xml").getroot()[0]
     assert [suite.get(name) for name in ("tests", "failures", "errors")] == ["2", "1", "0"]

@@ -69,13 +69,13 @@ def effects_of(pairs: list[Pair], method: Method = FIXED) -> Effects:
 @METHODS
 def test_a_shift_that_was_put_in_is_found_in_microseconds(tmp_path: Path, method: Method) -> None:
     found = effects_of(pairs_of(tmp_path, 4, 3000), method)
-    assert (found.series, found.pairs, found.left_out) == ("wakeup_corrected", 8, ())
+    assert (found.series, found.pairs, found.excluded) == ("wakeup_corrected", 8, ())
     assert [effect.quantile for effect in found.effects] == [0.5, 0.95, 0.99, 0.999]
     for effect in found.effects:
         assert effect.lower_ns <= 3000 <= effect.upper_ns
     assert all(effect.significant and effect.lower_ns > 0 for effect in found.effects[:3])
     assert found.effects[0].effect_ns == pytest.approx(3000, abs=100)
-    assert found.differs == ("different huge pages and swap: transparent_huge_pages: 'madvise' against 'never'",)
+    assert found.differences == ("different huge pages and swap: transparent_huge_pages: 'madvise' against 'never'",)
     assert [len(maxima) for maxima in found.maxima_ns] == [8, 8]
 
 
@@ -88,8 +88,8 @@ def test_a_drift_is_no_effect(tmp_path: Path, method: Method) -> None:
     random = np.random.default_rng(3)
     machine = MACHINES["drift of 10 µs from first to last run"]
     order = order_of_arms("seed", 4, LEAST_OF_ORDER)
-    without, with_it, first = sides(quantiles_of(machine, random, order, intervals=3)[..., 0], order)
-    lower, upper, _ = student(with_it - without, with_it - without, first, 0.95)
+    without, with_change, first = sides(quantiles_of(machine, random, order, intervals=3)[..., 0], order)
+    lower, upper, _ = student(with_change - without, with_change - without, first, 0.95)
     assert lower <= 0 <= upper and upper - lower < 1.0, "an even drift is no part of the interval either"
 
 
@@ -128,8 +128,8 @@ def test_runs_without_a_period_have_none() -> None:
 
 def test_a_pair_with_a_run_that_is_broken_says_nothing(tmp_path: Path) -> None:
     found = effects_of(pairs_of(tmp_path, 4, 3000, lost=5))
-    assert found.pairs == 7 and len(found.left_out) == 1
-    assert found.left_out[0].startswith("pair 3: run run-4: ") and "lost" in found.left_out[0]
+    assert found.pairs == 7 and len(found.excluded) == 1
+    assert found.excluded[0].startswith("pair 3: run run-4: ") and "lost" in found.excluded[0]
     assert paired(pairs_of(tmp_path, LEAST_ROUNDS, 0, lost=5)) is None, "too few are left"
 
 

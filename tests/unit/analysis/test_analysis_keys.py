@@ -139,7 +139,7 @@ def test_a_difference_forbids_what_the_key_says(tmp_path: Path, key: Any) -> Non
         with pytest.raises(MixedRuns, match=f"cannot be compared: different {key.name}"):
             compare(one, other)
     else:
-        assert any(text.startswith(f"different {key.name}: ") for text in compare(one, other)[0].differs)
+        assert any(text.startswith(f"different {key.name}: ") for text in compare(one, other)[0].differences)
 
 
 def test_a_thread_of_another_number_is_the_same_and_of_another_name_is_not(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_what_changes_from_day_to_day_does_not_matter(tmp_path: Path, change: Ca
     one = _run(tmp_path)
     other = _changed(one, change)
     assert grouped([one, other]) == [[one, other]]
-    assert compare(one, other)[0].differs == ()
+    assert compare(one, other)[0].differences == ()
 
 
 def test_runs_taken_on_two_days_with_one_gauge_are_merged_with_the_longer_tick(tmp_path: Path) -> None:
@@ -204,8 +204,8 @@ def test_user_space_and_kernel_can_be_compared_and_not_merged(tmp_path: Path) ->
         head={"implementation": "linux-kernel", "parameters": {"interval_ns": 1_000_000, "method": "hrtimer"}},
     )
     (found,) = compare(user, kernel)
-    assert any(text.startswith("different implementation") for text in found.differs)
-    assert any("different to" in text for text in found.differs), "that they lie between other events is said"
+    assert any(text.startswith("different implementation") for text in found.differences)
+    assert any("different to" in text for text in found.differences), "that they lie between other events is said"
     with pytest.raises(MixedRuns, match="different implementation"):
         merge_samples(
             [
@@ -233,8 +233,8 @@ def test_self_measured_and_by_gauge_can_be_compared_and_not_merged(tmp_path: Pat
     )
     (found,) = compare(own, gauge)
     assert found.series == "response and latency-falling" and found.n == (4000, 4000)
-    assert any(text.startswith("different instrument") for text in found.differs)
-    assert any(text.startswith("different marks") for text in found.differs)
+    assert any(text.startswith("different instrument") for text in found.differences)
+    assert any(text.startswith("different marks") for text in found.differences)
     assert len(grouped([own, gauge])) == 2
 
 
@@ -244,9 +244,11 @@ def test_an_absent_profile_equals_nothing_not_even_another(tmp_path: Path) -> No
     assert len(grouped([one, *bare])) == 3
     with pytest.raises(MixedRuns, match=r"unknown for run bare-1 \(it holds no profile\) against unknown for"):
         _merge(*bare)
-    differs = compare(*bare)[0].differs
-    assert len(differs) == 1 and differs[0].startswith("whether these agree is unknown for run bare-1 (it holds no")
-    assert "clock source" in differs[0] and "microcode" in differs[0]
+    differences = compare(*bare)[0].differences
+    assert len(differences) == 1 and differences[0].startswith(
+        "whether these agree is unknown for run bare-1 (it holds no"
+    )
+    assert "clock source" in differences[0] and "microcode" in differences[0]
     assert merge_samples([(bare[0], series) for series in bare[0].series]).run_ids == ("bare-1",)
 
 
@@ -376,7 +378,7 @@ def test_another_key_is_one_line_and_reaches_merging_comparing_and_titles(
     assert grouped([one, other]) == [[one], [other]]
     with pytest.raises(MixedRuns, match=r"different memory nodes: nothing against {'node0': '0'}"):
         _merge(one, other)
-    assert "different memory nodes: nothing against {'node0': '0'}" in compare(one, other)[0].differs
+    assert "different memory nodes: nothing against {'node0': '0'}" in compare(one, other)[0].differences
     titles = [group.title for group in make_context([one, other], judge([one, other])).groups]
     assert titles == ["load none · memory nodes none", "load none · node0 0"]
 
@@ -393,5 +395,5 @@ def test_another_key_is_one_line_and_reaches_merging_comparing_and_titles(
 def test_a_profile_that_holds_anything_is_compared_all_the_same(tmp_path: Path, profile: dict[str, Any]) -> None:
     runs = [_run(tmp_path), *(_run(tmp_path, name, head={"profile": PROFILE | profile}) for name in ("a", "b"))]
     assert grouped(runs) == [[runs[0]], runs[1:]]
-    assert compare(runs[0], runs[1])[0].differs
+    assert compare(runs[0], runs[1])[0].differences
     assert make_context(runs, judge(runs)).groups

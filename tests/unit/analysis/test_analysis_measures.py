@@ -192,7 +192,7 @@ def test_comparison_finds_a_shift_and_says_what_differs(tmp_path: Path) -> None:
     median = comparison.quantiles[0]
     assert median.lower_ns is not None and median.upper_ns is not None
     assert median.lower_ns < 3000 < median.upper_ns and median.upper_ns - median.lower_ns < 300
-    assert comparison.differs == ("different load: 'none' against 'cpu'",)
+    assert comparison.differences == ("different load: 'none' against 'cpu'",)
     assert comparison.rates[0].lower > 0
     assert compare(one, other)[0].quantiles == comparison.quantiles, "the same input gives the same output"
 
@@ -259,16 +259,16 @@ def test_what_shapes_a_latency_is_told_first(tmp_path: Path) -> None:
         recording(tmp_path, Plan(values, run_id=name, head={"profile": of} | tool))
         for name, of, tool in (("run-1", before, {}), ("run-2", profile, {"tool": {"name": "test", "version": "1"}}))
     ]
-    differs = compare(*runs)[0].differs
-    assert [text.split(":")[0] for text in differs] == [
+    differences = compare(*runs)[0].differences
+    assert [text.split(":")[0] for text in differences] == [
         "different kernel configuration",
         "different command line",
         "whether these agree is unknown for run run-2 (its profile does not have clocksource)",
         "different tool",
         "different modules",
     ]
-    assert "CONFIG_HZ: nothing against '1000'" in differs[0]
-    assert differs[1] == "different command line: 'isolcpus=1' against 'isolcpus=2 nohz=on'", "only what differs"
+    assert "CONFIG_HZ: nothing against '1000'" in differences[0]
+    assert differences[1] == "different command line: 'isolcpus=1' against 'isolcpus=2 nohz=on'", "only what differs"
 
 
 @pytest.mark.check

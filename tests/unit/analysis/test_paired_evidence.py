@@ -21,9 +21,9 @@ from tests.support.paired_truth import courses
 CONFIDENCE, REQUIRED = 0.95, 20.0
 
 
-def of_order(first_less_second: FloatArray, with_it_first: BoolArray) -> FloatArray:
+def of_order(first_less_second: FloatArray, change_first: BoolArray) -> FloatArray:
     """Differences of pairs whose runs have the same values whichever of them has the change."""
-    return np.where(with_it_first, first_less_second, -first_less_second)
+    return np.where(change_first, first_less_second, -first_less_second)
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def _in_order(pairs: Sequence[Pair]) -> list[Recording]:
     return [
         run
         for pair in pairs
-        for run in ((pair.with_it, pair.without) if pair.with_it_first else (pair.without, pair.with_it))
+        for run in ((pair.with_change, pair.without) if pair.change_first else (pair.without, pair.with_change))
     ]
 
 

@@ -177,7 +177,7 @@ def test_halving_keeps_the_worst_and_costs_what_is_said() -> None:
 def test_confirmation_is_by_fresh_trials_and_ever_stricter() -> None:
     worse: dict[Recipe | str, float] = {recipe("a"): 13.0}
     found = answered(worse, confirm(TrialBudget(COST), recipe("a"), "none"), 0.2)
-    assert isinstance(found, Confirmed) and found.typical_ns > 7 * found.beside_ns
+    assert isinstance(found, Confirmed) and found.typical_ns > 7 * found.reference_ns
     assert found.p_value == pytest.approx(1 / 252), "five beside five were enough"
     assert answered({}, confirm(TrialBudget(COST), recipe("a"), "none"), 0.2) is None
     assert sum(CHANCE_SHARES.values()) == pytest.approx(1.0) and LEAST_TRIALS < COST
