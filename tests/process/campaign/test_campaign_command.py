@@ -128,7 +128,7 @@ def test_a_killed_campaign_is_looked_at_and_gone_on_with(tmp_path: Path, probe_b
     bench.send_signal(signal.SIGKILL)
     bench.communicate()
     before = _status(folder)
-    assert before["states"] == {"done": 1, "cut": 1, "open": 1}
+    assert before["states"] == {"done": 1, "interrupted": 1, "open": 1}
     assert "killed" in before["runs"][1]["reason"]
     said = command_line("campaign", "status", cwd=folder)
     assert "resume with: fastenough campaign resume" in said.stdout
@@ -138,7 +138,7 @@ def test_a_killed_campaign_is_looked_at_and_gone_on_with(tmp_path: Path, probe_b
     after = _status(folder)
     assert after["campaign"] == before["campaign"] and after["states"] == {"done": 3}
     assert after["runs"][0] == before["runs"][0]
-    assert after["runs"][1]["cut"] == 1
+    assert after["runs"][1]["interrupted"] == 1
     again = command_line("campaign", "resume", cwd=folder)
     assert again.returncode == 0 and "is complete" in again.stderr
 
