@@ -73,7 +73,7 @@ def verify(store_path: Path, as_json: bool) -> ExitStatus:
 def export(samples: Path, parquet: Path, as_json: bool) -> ExitStatus:
     """Convert a file of samples to Parquet.
 
-    SAMPLES is a file of fastenough-probe --samples, PARQUET a new file.
+    SAMPLES is a file written by fastenough-probe --samples; PARQUET is a new file.
     """
     if parquet.is_symlink() or parquet.exists():
         raise BadInput(f"{parquet} exists; name a new file")
@@ -91,9 +91,9 @@ def export(samples: Path, parquet: Path, as_json: bool) -> ExitStatus:
     if as_json:
         print_json(exported)
     else:
-        for series in sorted(exported.kept):
+        for series in sorted(exported.written):
             print(
-                f"series {series}: {words.counted(exported.kept[series], 'sample')}, "
+                f"series {series}: {words.counted(exported.written[series], 'sample')}, "
                 f"{words.number(exported.lost[series])} lost"
             )
         if not exported.complete:

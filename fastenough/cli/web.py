@@ -64,11 +64,11 @@ def _upload_routes(store: Store | None, tokens: Path | None) -> list[Route]:
     return [import_module("fastenough.web.uploads").upload_route(store.path, known.known)]
 
 
-def _access_rules(path: Path | None, *, all_boards: bool, into: Path | None) -> AccessRules | None:
+def _access_rules(path: Path | None, *, all_boards: bool, out_dir: Path | None) -> AccessRules | None:
     """What each user may see; raises BadInput for an invalid file, and for options that contradict it."""
     if path is None:
         return None
-    if all_boards or into is not None:
+    if all_boards or out_dir is not None:
         raise BadInput(f"--access and {'--all-boards' if all_boards else '--out-dir'} exclude each other; omit one")
     rules: AccessRules = import_module("fastenough.web.identity").read_access(path)
     return rules
@@ -121,12 +121,12 @@ def _open_site(store: Store | None, database: str | None, *, rebuild: bool) -> I
         history.close()
 
 
-def _publish(site: Site, into: Path, as_json: bool) -> None:
-    count = import_module("fastenough.web.published").publish(site, into)
+def _publish(site: Site, out_dir: Path, as_json: bool) -> None:
+    count = import_module("fastenough.web.published").publish(site, out_dir)
     if as_json:
-        print_json({"into": str(into), "files": count})
+        print_json({"out_dir": str(out_dir), "files": count})
     else:
-        say(f"{words.counted(count, 'file')} written to {into}")
+        say(f"{words.counted(count, 'file')} written to {out_dir}")
 
 
 def _print_url(url: str, as_json: bool) -> None:
@@ -174,7 +174,7 @@ def _caught_up(site: Site, follow: Follow | None, *, all_boards: bool, own: bool
 @click.option("--all-boards", is_flag=True, help="Also show boards that are not public.")
 @click.option(
     "--out-dir",
-    "into",
+    "out_dir",
     cls=Option,
     formerly=["--into"],
     metavar="DIR",
@@ -198,7 +198,7 @@ def command(
     names: tuple[str, ...],
     access: Path | None,
     all_boards: bool,
-    into: Path | None,
+    out_dir: Path | None,
     rebuild: bool,
     uploads: Path | None,
     note: str,
@@ -211,15 +211,15 @@ def command(
     another address.  The pages are read-only, except for --uploads.
     """
     host, port = _address(listen)
-    rules = _access_rules(access, all_boards=all_boards, into=into)
+    rules = _access_rules(access, all_boards=all_boards, out_dir=out_dir)
     store = _store(store_path, database)
     more = _upload_routes(store, uploads)
     with _open_site(store, database, rebuild=rebuild) as (opened, follow):
-        site = replace(opened, note=note, served=into is None)
+        site = replace(opened, note=note, served=out_dir is None)
         own_history = follow if database is None else None  # a farm's database may be down at first
-        own = into is None and database is None and import_module("fastenough.web.addresses").is_loopback(host)
-        if into is not None:
-            _publish(_caught_up(site, own_history, all_boards=all_boards, own=own), into, as_json)
+        own = out_dir is None and database is None and import_module("fastenough.web.addresses").is_loopback(host)
+        if out_dir is not None:
+            _publish(_caught_up(site, own_history, all_boards=all_boards, own=own), out_dir, as_json)
             return
         with _bound(host, port) as bound:
             site = _caught_up(site, own_history, all_boards=all_boards, own=own)

@@ -26,7 +26,7 @@ _ROWS_AT_ONCE = 1 << 16
 class Exported:
     """Numbers of written and lost samples by series id; not ``complete`` if the file is truncated."""
 
-    kept: dict[int, int] = field(default_factory=dict)
+    written: dict[int, int] = field(default_factory=dict)
     lost: dict[int, int] = field(default_factory=dict)
     complete: bool = False
 
@@ -57,7 +57,7 @@ def export_samples(source: Path, target: BinaryIO) -> Exported:
     with open_regular(source) as stream, parquet.writer(target, SCHEMA) as writer:
         for series, lost, samples in read_blocks(stream, source, exported):
             exported.lost[series] = exported.lost.get(series, 0) + lost
-            exported.kept[series] = exported.kept.get(series, 0) + len(samples) // SAMPLE.itemsize
+            exported.written[series] = exported.written.get(series, 0) + len(samples) // SAMPLE.itemsize
             waiting[series] = waiting.get(series, 0) + lost
             if samples:
                 rows.add(series, samples, waiting.pop(series))

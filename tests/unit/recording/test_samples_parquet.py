@@ -42,7 +42,7 @@ def test_each_sample_is_there_once_with_what_was_lost_before_it(tmp_path: Path) 
         block(1, [], 9),
     )
     printed = fastenough("store", "export-samples", "s", "s.parquet", "--json", cwd=tmp_path)
-    counts = {"kept": {"0": 3, "1": 1}, "lost": {"0": 6, "1": 16}, "complete": True}
+    counts = {"written": {"0": 3, "1": 1}, "lost": {"0": 6, "1": 16}, "complete": True}
     assert json.loads(printed.stdout) == {"version": 2} | counts
     table = pq.read_table(tmp_path / "s.parquet")
     rows = [tuple(row.values()) for row in table.to_pylist()]
@@ -79,7 +79,7 @@ def _peak(source: Path, target: Path) -> int:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     blocks = (source.stat().st_size - 32) // (16 + 4096 * 16)
-    assert told.kept[0] == pq.ParquetFile(target).metadata.num_rows == blocks * 4096
+    assert told.written[0] == pq.ParquetFile(target).metadata.num_rows == blocks * 4096
     return peak
 
 
