@@ -15,17 +15,17 @@ import jsonschema
 
 from fastenough.analysis import Assessment, Comparison, Measures
 from fastenough.analysis.advice import Advice
-from fastenough.analysis.change_effects import ChangeEffect
 from fastenough.analysis.excluded_runs import ExcludedRuns
 from fastenough.analysis.gate import Departure, LimitResult
 from fastenough.analysis.instructions import MaximaComparison, PathComparison
-from fastenough.analysis.paired import Effects
 from fastenough.analysis.station_delays import StationAgreement, StationResult
 from fastenough.analysis.task_set import TaskAnswer
 from fastenough.analysis.uncertainty import LatencyUncertainty
 from fastenough.audit.finding import Change, Finding
 from fastenough.campaign.expand import RunSpec
+from fastenough.cli.audit_measure import AuditMeasurement
 from fastenough.cli.bench_kernel import KernelBuild
+from fastenough.cli.campaign import PlannedRunStatus
 from fastenough.cli.doctor import Diagnosis
 from fastenough.cli.farm_first_change import FirstChange
 from fastenough.cli.farm_judge import ArchiveJudgment
@@ -43,6 +43,7 @@ from fastenough.gauge.ports import Port
 from fastenough.gauge.protocol import Identity
 from fastenough.hunt.search import Confirmed
 from fastenough.implementations.catalogue import ProbeEntry
+from fastenough.jobs.ab import AbResult
 from fastenough.jobs.bisect import CommitBisection
 from fastenough.jobs.bound import CpuBound
 from fastenough.jobs.calibrate import WitnessResult
@@ -58,6 +59,7 @@ from fastenough.reference.claims import Claim
 from fastenough.store import RunSummary
 from fastenough.store.campaign import PlannedRun
 from fastenough.virtual.bench_process import BenchState
+from fastenough.virtual.keeper import BenchState
 from tests.support.cli_calls import ROOT
 from tests.support.json_schemas import Either, Extended, ListOf, Maybe, Versioned, field_types, schema_of
 
@@ -66,7 +68,7 @@ _Object = Mapping[str, Any]
 _Strings = ListOf(str)
 
 _ASSESSMENT = Versioned(
-    {"assessment": Assessment, "report": _Strings, "answer": Maybe(str), "tasks": Maybe(TaskAnswer)}
+    {"assessment": Assessment, "report": _Strings, "conclusion": Maybe(str), "tasks": Maybe(TaskAnswer)}
 )
 _CAMPAIGN = Versioned({"campaign": str, "stopped": bool, "runs": ListOf(RunSummary)})
 _BENCH = Versioned({"running": bool, **{name: Maybe(kind) for name, kind in field_types(BenchState).items()}})
@@ -81,18 +83,8 @@ _AUDIT = Versioned(
         "board": str,
         "machine": str,
         "conclusion": str,
-        "findings": ListOf(Extended(Finding, {"changes": ListOf(Extended(Change, {"how": str}))})),
-        "measured": Maybe(
-            {
-                "conclusions": _Strings,
-                "alone": ListOf(ChangeEffect),
-                "again": ListOf(ChangeEffect),
-                "best": Mapping[str, str] | None,
-                "together": ListOf(ChangeEffect),
-                "refused": Mapping[str, str],
-                "campaigns": _Strings,
-            }
-        ),
+        "findings": ListOf(Extended(Finding, {"changes": ListOf(Extended(Change, {"instruction": str}))})),
+        "measured": Maybe(AuditMeasurement),
     }
 )
 _CALIBRATION = Versioned(
@@ -113,7 +105,7 @@ _STATIONS = Versioned(
                 "reason": str | None,
                 "passed": bool | None,
                 "shortfall": str | None,
-                "counted": ListOf(tuple[str, int]),
+                "unrecorded_by_reason": ListOf(tuple[str, int]),
             }
         ),
         "agreement": ListOf(Extended(StationAgreement, {"unexplained": int})),
@@ -236,7 +228,7 @@ LINES = {"monitor", "farm run", "farm take", "farm try", "farm alert"}
 """Commands that print one document per line."""
 
 DOCUMENTS: Mapping[str, Any] = {
-    "assess": Either((_ASSESSMENT, Versioned({"verdict": Verdict, "answer": str, "reasons": _Strings}))),
+    "assess": Either((_ASSESSMENT, Versioned({"verdict": Verdict, "conclusion": str, "reasons": _Strings}))),
     "run": _CAMPAIGN,
     "campaign plan": Versioned(
         {
@@ -252,7 +244,7 @@ DOCUMENTS: Mapping[str, Any] = {
     ),
     "campaign run": _CAMPAIGN,
     "campaign resume": _CAMPAIGN,
-    "campaign status": Versioned({"campaign": str, "states": Mapping[str, int], "runs": ListOf(PlannedRun)}),
+    "campaign status": Versioned({"campaign": str, "states": Mapping[str, int], "runs": ListOf(PlannedRunStatus)}),
     "plan-test": Versioned(DurationPlan),
     "list-probes": Versioned(
         {"probes": ListOf(ProbeEntry), "loads": _Strings, "implementations": Mapping[str, list[str]]}
@@ -299,21 +291,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "verify": Versioned(Extended(Verified, {"pack": str})),
     "fleet": Versioned(FleetResult),
     "audit": _AUDIT,
-    "ab": Versioned(
-        {
-            "conclusion": str,
-            "campaign": str,
-            "change": Mapping[str, str],
-            "runs": _Strings,
-            "order": _Strings,
-            "rounds": {"done": int, "planned": int},
-            "decided": bool,
-            "effects": Effects | None,
-            "campaign_with": str | None,
-            "paths": ListOf(PathComparison),
-            "maxima": ListOf(MaximaComparison),
-        }
-    ),
+    "ab": Versioned(AbResult),
     "hunt": Versioned(
         {
             "conclusion": str,
@@ -372,7 +350,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "farm token list": Versioned({"tokens": ListOf(_TOKEN)}),
     "farm token revoke": Versioned({"revoked": _TOKEN}),
     "farm push": Versioned({"stored": Mapping[str, bool]}),
-    "web": Either((Versioned({"url": str}), Versioned({"into": str, "files": int}))),
+    "web": Either((Versioned({"url": str}), Versioned({"out_dir": str, "files": int}))),
     "check": Versioned(
         {
             "conclusion": str,

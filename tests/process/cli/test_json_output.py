@@ -176,7 +176,10 @@ def _calibrated() -> None:
 
 def _stations() -> None:
     row = StationResult("irq", 1000, 5, 0, 0, 5, 0, 1010, 10, 1000, (("task hog", 5),))
-    trials = [StationTrial("irq", 0, (row,), counted=(("late", 1),)), StationTrial("irq", 1, reason="no module")]
+    trials = [
+        StationTrial("irq", 0, (row,), unrecorded_by_reason=(("late", 1),)),
+        StationTrial("irq", 1, reason="no module"),
+    ]
     agreed = StationAgreement(100, 98, 97, (10, 20), (("asleep", 1),))
     agreement = [asdict(agreed) | {"unexplained": agreed.unexplained}]
     print_json({"board": "local", "stations": list(map(calibrate_monitor._plain, trials)), "agreement": agreement})

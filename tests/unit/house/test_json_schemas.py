@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -46,6 +47,37 @@ def test_schemas_are_those_of_the_types_that_are_printed() -> None:
     for path, text in texts.items():
         assert path.read_text() == text, f"{path}: run: python -m tests.support.json_documents"
         jsonschema.Draft202012Validator.check_schema(json.loads(text))
+
+
+_RENAMED = [
+    line.strip("| ").split(" | ") for line in PAGE.partition("## Renamed keys")[2].splitlines() if "| `" in line
+]
+"""Rows of the page: commands, names of version 1, names of version 2."""
+
+
+def _names_in(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def _names_of(form: Any) -> set[str]:
+    """Keys and constant values of a schema."""
+    if isinstance(form, list):
+        return set().union(*map(_names_of, form))
+    if not isinstance(form, dict):
+        return set()
+    values = {str(value) for value in form.get("enum", ()) if value is not None}
+    return values.union(form.get("properties", ()), *map(_names_of, form.values()))
+
+
+@pytest.mark.parametrize("row", _RENAMED, ids=lambda row: f"{row[0]}: {row[1]}")
+def test_renamed_keys_are_those_of_the_schemas(row: list[str]) -> None:
+    """Former names are absent where the page does not restrict them to one object."""
+    commands, former, names = _names_in(row[0]), row[1], _names_in(row[2])
+    by_command = [_names_of(json.loads(path_of(command).read_text())) for command in commands]
+    assert set(names) <= set().union(*by_command)
+    assert all(found & set(names) for found in by_command)
+    if re.fullmatch(r"`\w+`(, `\w+`)*", former):
+        assert not set(_names_in(former)) & set().union(*by_command)
 
 
 _SAMPLES = {"string": "text", "integer": 1, "number": 1, "boolean": True, "null": None, None: None}
