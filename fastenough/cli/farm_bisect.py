@@ -82,7 +82,7 @@ def _print(bisection: Bisection) -> None:
         for line in step.next_steps
     ]
     say_list("Next steps for undecided configurations", settle)
-    say_list("Differences between the last good and the first bad configuration", bisection.differs)
+    say_list("Differences between the last good and the first bad configuration", bisection.differences)
 
 
 def _requirement_criterion(required: Requirement | None, loads: tuple[str, ...]) -> RequirementCriterion:

@@ -70,7 +70,7 @@ class BisectStep:
 class Bisection:
     """``conclusion``: one sentence.  ``decided``: no other configuration is between last good and first bad one.
 
-    ``undecided``, ``skipped``: configurations between these two.  ``differs``: the differences between them, the most
+    ``undecided``, ``skipped``: configurations between these two.  ``differences``: those between them, the most
     relevant to latency first; ``confidence``: of all steps together.  ``emulated``: the result holds in emulation only
     and says nothing about speed.
     """
@@ -82,7 +82,7 @@ class Bisection:
     undecided: tuple[str, ...]
     skipped: tuple[str, ...]
     steps: tuple[BisectStep, ...]
-    differs: tuple[str, ...]
+    differences: tuple[str, ...]
     confidence: float
     emulated: bool
 

@@ -57,9 +57,7 @@ from fastenough.recording.samples_parquet import Exported
 from fastenough.reference import Reference
 from fastenough.reference.claims import Claim
 from fastenough.store import RunSummary
-from fastenough.store.campaign import PlannedRun
 from fastenough.virtual.bench_process import BenchState
-from fastenough.virtual.keeper import BenchState
 from tests.support.cli_calls import ROOT
 from tests.support.json_schemas import Either, Extended, ListOf, Maybe, Versioned, field_types, schema_of
 

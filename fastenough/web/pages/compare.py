@@ -66,7 +66,7 @@ class CompareView:
     runs: tuple[ComparedRun, ...] = ()
     conclusion: str = ""
     cautions: tuple[str, ...] = ()
-    differs: tuple[RunDifferences, ...] = ()
+    differences: tuple[RunDifferences, ...] = ()
     tables: tuple[ReportTable, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     how: str = ""
@@ -223,7 +223,7 @@ def _facts(site: Site, query: Sequence[tuple[str, str]]) -> bytes:
             "refused": comparison.refused,
             "conclusion": comparison.conclusion,
             "cautions": comparison.cautions,
-            "differs": comparison.differences,
+            "differences": comparison.differences,
             "comparisons": comparison.comparisons,
             "how": comparison.how,
         }

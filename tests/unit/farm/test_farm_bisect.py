@@ -74,7 +74,7 @@ def test_the_step_is_found_where_it_is(tmp_path: Path, first_bad: int) -> None:
     assert len(found.steps) == 5, "two ends and three halvings of eight"
     assert found.measurements == len(board.asked)
     assert told == list(found.steps)
-    assert any(NAMES[first_bad] in text and "release" in text for text in found.differs)
+    assert any(NAMES[first_bad] in text and "release" in text for text in found.differences)
 
 
 def test_each_step_is_judged_by_bounds_and_not_by_its_maximum(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_as_many_as_cannot_be_measured_are_skipped(tmp_path: Path, runs: int) ->
     assert (found.last_good, found.first_bad, found.decided) == (NAMES[0], NAMES[-1], False)
     assert (sorted(found.skipped), found.undecided) == (broken, ())
     assert len(found.steps) == len(NAMES) > most_judged(len(NAMES))
-    assert found.differs, "those between the two ends that were measured"
+    assert found.differences, "those between the two ends that were measured"
 
 
 @pytest.mark.parametrize("end", [0, -1])
