@@ -72,16 +72,16 @@ def board_of_machine(history: History, name: str, machine: Identifiers) -> str:
     """
     with history.reading() as connection:
         rows = connection.execute(
-            select(BOARD.c.id, BOARD.c.name, BOARD.c.formerly)
-            .where(or_(BOARD.c.name == name, BOARD.c.formerly != ""))
+            select(BOARD.c.id, BOARD.c.name, BOARD.c.former_names)
+            .where(or_(BOARD.c.name == name, BOARD.c.former_names != ""))
             .order_by(BOARD.c.id)
         ).all()
         named = [(number, known) for number, known, former in rows if known == name or name in _names(former)]
         return next((known for number, known in named if _is_machine(connection, number, machine)), "")
 
 
-def _names(formerly: str) -> list[str]:
-    return [str(name) for name in json.loads(formerly)] if formerly else []
+def _names(former_names: str) -> list[str]:
+    return [str(name) for name in json.loads(former_names)] if former_names else []
 
 
 def _is_machine(connection: Connection, board: int, machine: Identifiers) -> bool:
