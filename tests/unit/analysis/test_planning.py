@@ -63,20 +63,6 @@ def test_what_is_advised_decides_in_most_cases(length: int, declared: int | None
     assert advised.decided >= stats.binom.ppf(0.001, advised.given, 0.8)
 
 
-def test_a_quarter_of_what_is_advised_decides_less_often() -> None:
-    """Of the rates that the data leave open."""
-    required, advised = Requirement(1, 15 / N), 0
-    for cpu in first_minutes(independent, 4 / N, required, 8):
-        n = activations_to_decide(cpu)
-        if n is None or n < 4 * N:
-            continue
-        advised += 1
-        causes = float(cpu.disturbances.possibly)
-        undecided = UndecidedMeasurement(required, ExpectedMisses(causes / N), causes, N, PERIOD_NS, 1e9)
-        assert undecided.chance_of_verdict(n) >= GOAL > undecided.chance_of_verdict(n // 4)
-    assert advised >= 3
-
-
 def test_misses_nearer_to_the_allowed_rate_take_longer() -> None:
     numbers = [
         activations_to_decide(replace(cpu, requirement=replace(cpu.requirement, miss_rate=share / N)))
