@@ -248,6 +248,10 @@ def test_what_is_counted_is_counted_right() -> None:
     assert counts.longest.tolist() == [3, 0]
 
 
+CELL = r"\d+(\.\d\d?)? %( \(± \d+\.\d\))?|–|never|\d+(\.\d)?"
+"""A share with or without its standard error, a number, or why there is none."""
+
+
 def test_the_tables_of_the_method_are_those_of_the_program() -> None:
     """Produced by it, never typed: every row it would print is there, in its form."""
     document = bench.METHOD.read_text()
@@ -260,6 +264,6 @@ def test_the_tables_of_the_method_are_those_of_the_program() -> None:
     assert len(titles) == 12
     for row in rows:
         if row not in titles:
-            assert all(re.fullmatch(r"\d+(\.\d\d?)? %|–|never|\d+\.\d", cell.strip(" |")) for cell in row[1:])
+            assert all(re.fullmatch(CELL, cell.strip(" |")) for cell in row[1:])
     named = {row[0].removeprefix("| ").partition(";")[0] for row in rows}
     assert {*STEADY, *CHANGING, *COVERED, *DEPENDENT, *bench.GATED} <= named

@@ -119,4 +119,4 @@ def test_what_the_task_saw_beyond_its_stations_is_told_and_what_is_absent_counte
     busy = station_agreement(Samples(DUE_NS, slow, 0), seen.only(~np.isin(np.arange(N), [101, 102, 200])), {})
     assert (busy.awake, busy.absent) == (1, 2), "only the act right behind the late one is known not to have slept"
     early = station_agreement(Samples(DUE_NS, seen.sum_ns - 1, lost=3), seen, {})
-    assert (early.later, early.taken, early.share < 1) == (False, N + 3, True)
+    assert (early.later, early.activations, early.share < 1) == (False, N + 3, True)

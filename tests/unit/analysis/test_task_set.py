@@ -77,8 +77,8 @@ def test_terms_are_what_was_recorded(tmp_path: Path) -> None:
     assert [(one.maximum_ns, one.median_ns) for one in found.values()] == [(40_000, 2_000), (1_500, 1_500)]
     terms = found[0].terms.interference
     assert [one.cost_ns for one in terms] == [90_000, 1_900]
-    assert [one.arrivals[0].most for one in terms] == [(1, 1), (250, 350)], "the busier second, and both"
-    assert all(one.arrivals[0].stretch_ns == pytest.approx(0.5e9, rel=0.05) for one in terms), "spun of a second"
+    assert [one.arrivals[0].maximum_counts for one in terms] == [(1, 1), (250, 350)], "the busier second, and both"
+    assert all(one.arrivals[0].interval_ns == pytest.approx(0.5e9, rel=0.05) for one in terms), "spun of a second"
     assert found[1].terms.interference == (), "what is shorter than 1 µs is the loop's own"
 
 
@@ -94,7 +94,7 @@ def test_the_worst_of_all_loads_counts(tmp_path: Path) -> None:
     )
     assert (found[0].maximum_ns, found[0].median_ns) == (1_900, 1_900)
     assert [one.cost_ns for one in found[0].terms.interference] == [4_050]
-    assert [one.most for one in found[0].terms.interference[0].arrivals] == [(10, 10), (50, 50)]
+    assert [one.maximum_counts for one in found[0].terms.interference[0].arrivals] == [(10, 10), (50, 50)]
 
 
 def test_answers_follow_from_the_terms_by_hand(tmp_path: Path) -> None:
