@@ -2,8 +2,8 @@
 """Length of a measurement after which a verdict is likely, for one that is undecided: the next step of a report.
 
 Longer measurements are simulated and judged as those of a plan are (:mod:`power`), with disturbances like the measured
-ones.  A plan assumes their rate; here it is drawn as the data leave it open: y causes in n activations leave a gamma
-distribution with y + 1/2 and n (Jeffreys 1946).  The causes so far are part of each simulated measurement.
+ones.  A plan assumes their rate; here it is drawn from a gamma distribution with shape y + 1/2 and rate n, for y causes
+in n activations (Jeffreys 1946).  The causes so far are part of each simulated measurement.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from fastenough.model import Requirement
 GOAL = 0.9
 """Share of simulated measurements with a verdict at the advised number of activations.
 
-It is a mean over the rates that the data leave open: fewer have one where the data suggest a rate farther from the
-allowed one than the true rate is."""
+It is a mean over the rates that the data allow.  The true share is lower if the true rate is closer to the allowed one
+than the data suggest."""
 _REPETITIONS, _LEAST_REPETITIONS = 120, 20
-"""Simulated measurements of one length, and the least ones after which it may be given up."""
+"""Simulated measurements of one length, and the least number of them after which a length may be given up."""
 _STEPS, _STEP, _HALVINGS = 5, 4, 3
-"""Steps to the longest advised length, the factor of each, and how often the last one is halved: by 19 % at last."""
+"""Steps to the longest advised length, the factor of each, and bisections of the last step, which leave 19 %."""
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 """Multiples of it, modulo 1, are spread evenly over (0, 1), however many there are."""
 _UNSEEN = 0.5
-"""Causes that are expected in as many activations as passed without one (Jeffreys 1946)."""
+"""Expected causes in as many activations as were measured, if none was seen (Jeffreys 1946)."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class UndecidedMeasurement:
 
 
 def activations_to_decide(cpu: CpuEvidence) -> int | None:
-    """Total number of activations that most likely gives a verdict; None if it is unknown or unreasonably large."""
+    """Total number of activations that is likely to give a verdict; None if it is unknown or unreasonably large."""
     seen = cpu.disturbances
     if cpu.never or cpu.refuted or not seen.n:
         return None

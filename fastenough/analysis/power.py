@@ -33,7 +33,7 @@ from fastenough.recording import Histogram
 POWERS = (0.8, 0.95)
 """Probabilities of the verdict for which durations are given."""
 SEED = 20260101
-"""Of all simulations: the same question gets the same answer."""
+"""Seed of all simulations: the same question gets the same answer."""
 _REPETITIONS, _LEAST_REPETITIONS = 1000, 60
 """Simulated measurements of one length, and the least ones after which it may be given up."""
 _CLEARLY = 3.0
@@ -103,8 +103,8 @@ class ExpectedMisses:
         return (n + self.lead(period_ns)) * rate / self.per_cause
 
     def most_resolved(self, period_ns: float) -> float:
-        """Activations whose disturbances can be placed closely enough for several of one cause; without end if each
-        has one."""
+        """Maximum number of activations in which several disturbances of one cause can be told apart; infinite if each
+        cause has one disturbance."""
         if self.together == 1:
             return math.inf
         resolved = _MOST_RESOLVED * self.apart_ns / _CELLS_APART / period_ns
@@ -262,7 +262,7 @@ def _error(share: float, repetitions: int) -> float:
 
 
 def simulated(random: np.random.Generator, n: int, misses: ExpectedMisses, period_ns: int) -> Iterator[Disturbances]:
-    """Disturbances of measurements of ``n`` activations, without end: their causes are independent of each other."""
+    """Disturbances of an endless series of measurements of ``n`` activations, with independent causes."""
     causes = misses.causes_in(n, period_ns)
     return simulated_causes(
         random, Schedule(n, period_ns, misses.apart_ns), misses, lambda: int(random.poisson(causes))
@@ -272,7 +272,7 @@ def simulated(random: np.random.Generator, n: int, misses: ExpectedMisses, perio
 def simulated_causes(
     random: np.random.Generator, schedule: Schedule, misses: ExpectedMisses, causes: Callable[[], int]
 ) -> Iterator[Disturbances]:
-    """Disturbances of measurements, without end; ``causes``: draws their number in one measurement."""
+    """Disturbances of an endless series of measurements; ``causes``: draws the number of causes in one measurement."""
     while True:
         number = causes()
         if number * misses.together <= _MOST_PLACED:
@@ -406,7 +406,7 @@ def passes(disturbances: Disturbances, required: Requirement) -> float:
 
 
 def fails(disturbances: Disturbances, required: Requirement) -> float:
-    """Probability of FAIL, as of :func:`passes`."""
+    """Probability of FAIL; see :func:`passes`."""
     evidence = CpuEvidence(_VALUES, disturbances, required, required.confidence)
     if not disturbances.enough or 2 * disturbances.surely > disturbances.n:
         return float(evidence.p_value <= 1.0 - required.confidence)

@@ -480,13 +480,14 @@ def simulated(repetitions: int) -> tuple[str, bool]:
             list(several_runs(fewer_repetitions, SEED)),
         ),
         (
-            f"Looks as advised, {fewer_repetitions:,} times each:",
+            f"Looks after the advised amounts of data, {fewer_repetitions:,} times each:",
             ERRORS,
             list(advised(fewer_repetitions, SEED)),
         ),
         (
-            f"One further measurement of exactly the advised length, of those undecided after a first minute at 1 kHz, "
-            f"{fewer_repetitions:,} first minutes each (± standard error):",
+            "Each machine is first measured for one minute at 1 kHz. If this gives no verdict, it is measured further, "
+            "so that both measurements together have exactly the advised length. Each row has "
+            f"{fewer_repetitions:,} first minutes (± standard error):",
             FOLLOWED_COLUMNS,
             list(followed(fewer_repetitions, SEED)),
         ),
