@@ -107,7 +107,7 @@ def _unavailable(why: str, *, is_api: bool) -> Response:
 
 
 def _page_response(request: Request, page: CachedPage | GrowingPage, kind: str, patience_s: float) -> Response:
-    """Send a page, also while it is made.  If that fails, the connection is closed before the end of the page."""
+    """Send a complete page, or the parts of a page while it is made; if making fails, the connection is closed."""
     if isinstance(page, CachedPage):
         return _cached_response(request, page, kind)
     headers = SAFE | {"Cache-Control": f"max-age={FRESH_S:.0f}", "Vary": "Accept-Encoding", "Content-Type": kind}

@@ -162,14 +162,14 @@ class LiveStreams:
         return sum(live.listeners for live, _ in self._streams.values())
 
     def listeners_of(self, viewer: Viewer) -> int:
-        """Of all streams of one viewer."""
+        """Number of listeners of all streams of one viewer."""
         return sum(live.listeners for (other, _), (live, _) in self._streams.items() if other == viewer)
 
     def stream(self, site: Site, selection: Selection) -> Live | None:
-        """The stream of a selection for the viewer of a site; None if the viewer has as many as the share of each.
+        """The stream of a selection for the viewer of a site; None if there is no room for another stream.
 
-        If there are too many, the newest stream of the viewer with most of them ends, so that nobody is locked out by
-        another viewer.
+        If the maximum is reached, the newest stream of the viewer with the most streams ends, so that no viewer locks
+        out another one.  There is no room if this viewer would then have more streams than that one.
         """
         wanted = site.viewer, selection
         for idle in [listened for listened, (live, _) in self._streams.items() if not live.listeners]:
@@ -183,7 +183,10 @@ class LiveStreams:
         return self._streams[wanted][0]
 
     def _make_room(self, viewer: Viewer) -> bool:
-        """End a stream of the viewer that has most, unless this one would then have more than that; whether it did."""
+        """End the newest stream of the viewer with the most streams if there is room for one more of ``viewer``.
+
+        Returns whether a stream ended.
+        """
         counts = Counter(other for other, _ in self._streams)
         greatest, most = counts.most_common(1)[0]
         if counts[viewer] + 1 >= most:

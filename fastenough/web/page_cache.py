@@ -21,7 +21,7 @@ _MOST = 500
 """Maximum number of cached pages, about 100 kB each; the newest stay."""
 _LEAST_PACKED = 1000
 _SOON_S = 0.05
-"""A page that is complete so soon after the request is sent as a whole, with ETag and length."""
+"""A page that is complete within this time after the request is sent as a whole, with ETag and length."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class CachedPage:
 
 
 async def packed_parts(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The parts with gzip; a reader can unpack each part when it comes."""
+    """The parts, compressed by gzip so that a reader can unpack each part on arrival."""
     packer = zlib.compressobj(6, wbits=zlib.MAX_WBITS | 16)
     async for part in parts:
         yield packer.compress(part) + packer.flush(zlib.Z_SYNC_FLUSH)
@@ -49,7 +49,7 @@ async def packed_parts(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 class GrowingPage:
-    """A page while a thread makes it, for any number of readers.  ``whole``: the page, once it is complete."""
+    """A page that a thread is making, for any number of readers.  ``whole``: the complete page, None before."""
 
     def __init__(self) -> None:
         self.whole: CachedPage | None = None
@@ -86,7 +86,7 @@ class GrowingPage:
         changed.set()
 
     async def begin(self) -> None:
-        """Wait for the first part, and for the rest while it is soon; raises the exception if the page has failed."""
+        """Wait for the first part, and until `_SOON_S` for the rest; raises the exception of a failed page."""
         while not (self._parts or self._has_ended):
             await self._changed.wait()
         with suppress(TimeoutError):
@@ -103,7 +103,7 @@ class GrowingPage:
             await self._changed.wait()
 
     async def parts(self, patience_s: float) -> AsyncIterator[bytes]:
-        """All parts from the first one; raises the exception of a failed page, and TimeoutError if nothing comes."""
+        """All parts from the first one; raises the exception of a failed page, or TimeoutError if a part is late."""
         sent = 0
         while True:
             while sent < len(self._parts):
@@ -142,7 +142,7 @@ class PageCache:
                 self._making.pop(address, None)
 
     async def begun(self, address: Hashable, parts: Callable[[], Iterator[bytes]]) -> CachedPage | GrowingPage:
-        """The cached page, or the page while it is made, which has its first part; exceptions before it are raised."""
+        """The cached page, or an incomplete page once it has its first part; raises the exception of a failed page."""
         page = self._fresh(address)
         if page is not None:
             return page

@@ -89,7 +89,7 @@ def _state(text: str) -> BoardCondition | None:
     try:
         return BoardCondition(text) if text else None
     except ValueError:
-        raise BadInput(f"state={text[:40]} is no state; use one of {', '.join(BoardCondition)}") from None
+        raise BadInput(f"state={text[:40]} is not a state; use one of {', '.join(BoardCondition)}") from None
 
 
 def _verdict(text: str) -> str:

@@ -83,7 +83,7 @@ class Page:
 
 
 def page_in_parts(pattern: str, kind: str, parts: Callable[..., Iterator[bytes]], *, asks: bool = False) -> Page:
-    """A page that is sent while it is made."""
+    """A page that is sent in parts while it is made."""
 
     def whole(site: Site, **named: Any) -> bytes:
         return b"".join(parts(site, **named))
@@ -126,8 +126,10 @@ def recording_of(site: Site, run: str) -> Recording:
 
 
 def conclusions_of(site: Site) -> Iterator[Conclusion]:
-    """The newest first, each with its board as the history names it: another board may have the name in the conclusion
-    since."""
+    """Visible conclusions, the newest first, each with the present name of its board.
+
+    The name in the conclusion may be that of another board by now.
+    """
     known = list(conclusions(site.store)) if site.store is not None else []
     boards = boards_of_runs(site.history, {conclusion.runs[0] for conclusion in known if conclusion.runs})
     visible: dict[str, bool] = {}
