@@ -45,7 +45,7 @@ class KernelLevel:
 class KernelDifference:
     """A kernel compared with the base.  ``ratio``: of the hourly maxima, with its confidence interval.
 
-    ``significant``: shown among all kernels together (Holm).  ``paired``: boards were compared with themselves.
+    ``significant``: when all kernels are tested together (Holm).  ``paired``: boards were compared with themselves.
     ``between``: how much boards differ, as a factor (one standard deviation).  With too few boards, all but
     ``kernel`` and ``boards`` are None.
     """
