@@ -92,7 +92,9 @@ def _put_back(link: Link) -> None:
 @click.command(cls=Command, example="fastenough audit --all")
 @click.option("--board", default="local", show_default=True, metavar="BOARD", help="Board to inspect (docs/boards.md).")
 @click.option("--all", "everything", is_flag=True, help="Also list what is fine or unknown, with the reason.")
-@click.option("--verbose", "-v", is_flag=True, help="Show the reason, all changes and the source of each finding.")
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Show the reason, all changes, the trade-off and the source of each finding."
+)
 @click.option(
     "--measure",
     "measuring",

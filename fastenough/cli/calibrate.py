@@ -30,8 +30,8 @@ _EMULATED_PERIOD_NS = 10_000_000
 _EMULATED_LEAD_NS = 5_000_000
 _EACH = 10
 _OVERHEAD_S = 2.0
-_IN_USER_SPACE = tuple(user_space_implementations())
 """Time of a trial beyond the injections."""
+_IN_USER_SPACE = tuple(user_space_implementations())
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -150,7 +150,7 @@ def _to_boot(board: Board, emulated: bool) -> str:
     "--monitor",
     "stations",
     is_flag=True,
-    help="Delay wake-ups within each station of the kernel, and check that the monitor finds the delays there.",
+    help="Delay wake-ups within each station of the kernel, and check that the monitor detects the delays there.",
 )
 @click.option(
     "--figure",

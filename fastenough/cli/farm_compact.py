@@ -25,8 +25,8 @@ def command(archive: str, database: str, as_json: bool) -> None:
     """Merge the files of closed months in the archive.
 
     A month is closed two days after its end.  Its files are merged into one for each type of board and shard.  A later
-    call merges what boards have published since, and completes the work of a killed one.  Takers continue to store
-    meanwhile.
+    call merges intervals that boards have published since, and completes the work of a killed one.  Takers continue to
+    store data during a merge.
     """
     files, history = FleetArchive(archive), tables.opened(database)
     done: list[CompactedPartition] = []
