@@ -96,8 +96,10 @@ def _refit(announced: list[LevelChange], values: FloatArray, since: int, span: t
 
 
 def _divide(announced: list[LevelChange], values: FloatArray, since: int, pair: _Pair) -> int:
-    """Announce two changes, the second at the last value, instead of the newest one; returns where the second one is
-    fitted from."""
+    """Replace the newest change by two, of which the second is noted at the last value.
+
+    Returns the first place to which the second one is fitted.
+    """
     between = since + pair.first.last
     second = replace(pair.second, first=pair.second.first - pair.first.last, last=pair.second.last - pair.first.last)
     announced[-1] = _placed(values[: since + pair.second.first], since, pair.first, announced[-1].noted)
@@ -131,7 +133,7 @@ def _announce(announced: list[LevelChange], values: FloatArray, since: int, alar
     fitted = _fitted(values[since:]) or _step_in(values[since:])
     change = _placed(values, since, fitted, values.size - 1)
     if newest is not None and newest.withdrawn is not None and change.first <= newest.noted:
-        announced[-1] = replace(change, noted=newest.noted)  # it was right after all
+        announced[-1] = replace(change, noted=newest.noted)  # the withdrawn change is confirmed
     else:
         announced.append(change)
     return since
@@ -169,7 +171,7 @@ class _Ramp:
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two changes in order of their begin, whether each rises, and the criterion of both."""
+    """Two changes, sorted by begin; ``directions``: whether each rises; ``criterion``: BIC of both together."""
 
     first: _Ramp
     second: _Ramp
@@ -281,7 +283,7 @@ class _Changes(NamedTuple):
 
 
 def _least_pair(some: _Changes, others: _Changes, centred: FloatArray, parameters: int) -> _Pair:
-    """The two changes of which multiples leave the least sum of squares."""
+    """The two changes whose multiples leave the least sum of squares."""
     row_squares, other_squares = (some.rows**2).sum(axis=1)[:, None], (others.rows**2).sum(axis=1)[None, :]
     row_products, other_products = (some.rows @ centred)[:, None], (others.rows @ centred)[None, :]
     both = some.rows @ others.rows.T

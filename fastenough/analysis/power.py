@@ -304,7 +304,7 @@ def _runs(
 
 
 def _first_and(begins: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Marks of items of which the first always begins something."""
+    """``begins`` with a mark for the first item, which always begins something, put in front."""
     return np.concatenate(([True], begins))
 
 

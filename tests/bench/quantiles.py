@@ -64,7 +64,7 @@ MEMORIES = {"independent": 0, "autocorrelation over 20 values": 20}
 
 
 def between_runs(repetitions: int) -> Iterator[Row]:
-    """Quantiles of a few runs whose levels differ; what is stated is about these runs."""
+    """Quantiles of a few runs whose levels differ; the stated confidence applies to these runs."""
     for number, ((name, memory), runs, spread) in enumerate(product(MEMORIES.items(), RUNS, SPREADS)):
         random = np.random.default_rng([SEED, 2000 + number])
         found = quantiles_contained(random, repetitions, runs, spread, memory=memory, quantiles=QUANTILES)
@@ -76,7 +76,7 @@ def between_runs(repetitions: int) -> Iterator[Row]:
 
 
 def between_levels(repetitions: int) -> Iterator[Row]:
-    """Differences of means over a few runs or boards, each of which has a level of its own."""
+    """Differences of means over a few runs or boards, each with its own level."""
     for number, (name, runs, spread) in enumerate(product(LEVELS, RUNS, SPREADS)):
         random = np.random.default_rng([SEED, 3000 + number])
         held = differences_contained(random, repetitions, runs, spread, LEVELS[name])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Made-up runs whose levels differ: how often intervals of few runs contain what is true of them, and of another run.
+"""Simulated runs whose levels differ: how often intervals of a few runs contain the quantile of these or other runs.
 
 Latencies of a run are its level plus standard normal noise.  The spread of levels is a multiple of the standard error
-of the median of one run, so that 1 means: runs differ as much again as chance makes them differ.
+of the median of one run: at 1, levels vary as much as the medians of runs with equal levels.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _EDGES = np.concatenate([[-np.inf], special.ndtri(1.0 - np.geomspace(0.999, 1e-4
 
 @dataclass
 class Contained:
-    """Repetitions with an interval, and those of them in which it contains the quantile of these runs together, of all
-    possible runs together, and of another run."""
+    """Number of repetitions with an interval, and of those whose interval contains the quantile of these runs together,
+    of all possible runs together, and of another run."""
 
     given: int = 0
     these: int = 0
@@ -41,8 +41,10 @@ class Contained:
 
 
 def standard_error_of_median(memory: int) -> float:
-    """Of one run, by the autocorrelation of the signs of a Gaussian autoregression; ``memory``: in values, 0 for
-    independent ones."""
+    """Standard error of the median of one run, from the autocorrelation of the signs of a Gaussian autoregression.
+
+    ``memory``: in values, 0 for independent ones.
+    """
     lags = np.arange(1, 60 * memory + 1)
     signs = 2.0 / np.pi * np.arcsin(np.exp(-lags / memory)) if memory else np.zeros(0)
     return float(np.sqrt(np.pi / 2.0 * (1.0 + 2.0 * signs.sum()) / (INTERVALS * EACH)))
@@ -73,7 +75,7 @@ def blocks_of_runs(runs: Sequence[FloatArray]) -> Blocks:
 def quantiles_contained(
     random: np.random.Generator, repetitions: int, runs: int, spread: float, *, memory: int, quantiles: Sequence[float]
 ) -> list[Contained]:
-    """What the intervals of so many merged runs contain, for each quantile."""
+    """Number of intervals of merged runs that contain the true values, for each quantile."""
     deviation, found = spread * standard_error_of_median(memory), [Contained() for _ in quantiles]
     for _ in range(repetitions):
         levels = deviation * random.standard_normal(runs + 1)
@@ -122,8 +124,11 @@ def _levels(random: np.random.Generator, draw: Draw, runs: int, spread: float) -
 def differences_contained(
     random: np.random.Generator, repetitions: int, runs: int, spread: float, draw: Draw
 ) -> tuple[int, int, int, int]:
-    """Repetitions in which the interval of a difference contains the true one, 0: over boards measured under both
-    conditions, over other boards under each, over runs (Welch), and over twice as many pairs of runs (`ab --fixed`)."""
+    """Number of repetitions in which the interval of a difference contains the true one, 0.
+
+    Over boards measured under both conditions, over other boards under each, over runs (Welch), and over twice as many
+    pairs of runs (`audit --measure`).
+    """
     held = np.zeros(4, dtype=np.int64)
     orders = np.arange(2 * runs) % 2 == 0
     for _ in range(repetitions):

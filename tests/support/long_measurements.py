@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Measurements of millions of activations, of which only the late ones are made up: whether plans and advice suffice.
+"""Simulated measurements of millions of activations, to test whether plans and advice suffice for a verdict.
 
-Bursts begin independently, may overlap, and may begin before the measurement.  Nothing here is the program's own but
-the verdicts and the advice.
+Only late activations are simulated.  Bursts begin independently, may overlap, and may begin before the measurement.
+Only the verdicts and the advice are computed by the program.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tests.support.confidence import WIDTH, Counted, joined, verdicts
 IntArray = NDArray[np.int64]
 
 FIRST = 60
-"""Intervals of the first measurement of those that are followed by what is advised."""
+"""Number of intervals of the first measurement, which is followed by the advised one."""
 _LEAD = 50
-"""Mean lengths before a measurement from which on bursts are made up."""
+"""Simulated time before a measurement, in mean lengths of a burst."""
 
 
 @dataclass(frozen=True)
 class Bursts:
-    """Bursts with this mean length; ``lengths``: draws so many."""
+    """Bursts with this mean length; ``lengths``: draws a number of lengths."""
 
     mean: float
     lengths: Callable[[np.random.Generator, int], IntArray]
@@ -50,7 +50,7 @@ def geometric_of(mean: int) -> Bursts:
 
 
 def counted_bursts(begins: IntArray, lengths: IntArray, n: int) -> Counted:
-    """What is counted of bursts, in the order of their begin; what lies outside of the ``n`` activations is not."""
+    """Counts of bursts, sorted by begin, within the ``n`` activations."""
     ends = np.minimum(np.maximum.accumulate(begins + lengths), n)
     begins = np.maximum(begins, 0)
     begins, ends = begins[ends > begins], ends[ends > begins]
@@ -65,8 +65,8 @@ def counted_bursts(begins: IntArray, lengths: IntArray, n: int) -> Counted:
 
 @dataclass(frozen=True)
 class Advised:
-    """Of measurements that were undecided: how many advice was given for, how many of these had a verdict, and how many
-    a wrong one, after exactly the advised amount; the median of that amount, in times of what was measured first."""
+    """Undecided first measurements: their number, the number with advice, and the numbers of these with a verdict and
+    with a wrong verdict after exactly the advised total.  ``times``: median of that total, relative to the first."""
 
     undecided: int
     given: int
@@ -78,7 +78,7 @@ class Advised:
 def after_advice(
     bursts: Bursts, random: np.random.Generator, repetitions: int, rate: float, required: Requirement
 ) -> Advised:
-    """Measure once, and where it is undecided once more as long as is advised."""
+    """Measure once and, where that is undecided, measure until the advised total."""
     undecided, decided, wrong, times = 0, 0, 0, []
     for _ in range(repetitions):
         counts = bursts.measured(random, FIRST, rate)
