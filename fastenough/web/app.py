@@ -270,7 +270,9 @@ def _events_route(whole_site: Site, streams: LiveStreams, listens_s: float | Non
         live = streams.stream(site, selection) if free else None
         if live is None:
             return _message_page(
-                503, "Too many live pages", "The limit of live connections is reached. Other pages still work."
+                503,
+                "Too many live pages",
+                "The limit of live connections or selections is reached. Other pages still work.",
             )
         return StreamingResponse(
             live.listen(listens_s),
