@@ -194,7 +194,7 @@ FORMER = [
     ("audit", "--out-dir", "--report", "there", "report_path"),
     ("hunt", "--out-dir", "--report", "there", "report_path"),
     ("bound", "--out-dir", "--report", "there", "report_path"),
-    ("web", "--out-dir", "--into", "there", "into"),
+    ("web", "--out-dir", "--into", "there", "out_dir"),
     ("gauge run", "--out", "--record", "there", "record"),
 ]
 
