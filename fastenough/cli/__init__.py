@@ -30,7 +30,7 @@ SECTIONS = {
         "campaign": ("fastenough.cli.campaign", "Plan, run, inspect and resume sets of runs."),
         "plan-test": ("fastenough.cli.plan_test", "Compute how long to measure for a verdict."),
         "list-probes": ("fastenough.cli.probes", "List probes, their parameters, and loads."),
-        "calibrate": ("fastenough.cli.calibrate", "Inject known latencies and check they are found."),
+        "calibrate": ("fastenough.cli.calibrate", "Inject known latencies and check they are detected."),
     },
     "Understand": {
         "list": ("fastenough.cli.listing", "List the runs in the store, oldest first."),
