@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Hunts on a deterministic board find a planted trigger, and repeat to the byte.
 
-The trigger is planted by kernel arguments: each call of ``flock`` writes a line to the serial console with interrupts
-off.  Only the stressor ``flock`` calls it.  ``python -m tests.bench.hunt_deterministic [TRIALS]``.
+The trigger is planted by kernel arguments: each call of ``flock`` prints a kernel message, and the kernel waits 1 ms
+with interrupts off before it.  Only the stressor ``flock`` calls it.  ``python -m tests.bench.hunt_deterministic
+[TRIALS]``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from fastenough.jobs.hunt import BLOCK, Hunt, HuntResult, make_hunt
 from fastenough.store import Store
 
 TRIGGER = "flock"
-PLANTED = f"tp_printk ignore_loglevel trace_event=syscalls:sys_enter_{TRIGGER}"
+PLANTED = f"tp_printk trace_event=syscalls:sys_enter_{TRIGGER} sysctl.kernel.printk_delay=1"
 STRESSORS = ("cpu", "switch", TRIGGER, "pipe", "fork", "getdent")
 FIXED = ("none", "cpu")
 
