@@ -2,8 +2,8 @@
 """The commands of the worked example with their complete output, and its comparison under load over 30 phases.
 
 ``python -m tests.bench.worked_example [short]`` prints them and the versions that they depend on.  ``short`` leaves out
-the hunt, a run under its load, and the 30 phases of both kernels, which take as many boots.  The status is 1 if the page
-shows other figures.
+the hunt, a run under its load, and the 30 phases of both kernels, which take as many boots.  The status is 1 if the
+page shows other figures.
 """
 
 from __future__ import annotations

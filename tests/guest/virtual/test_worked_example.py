@@ -30,7 +30,7 @@ def test_the_commands_print_what_the_page_shows(tmp_path: Path) -> None:
 
 @pytest.mark.check
 def test_each_command_of_the_page_is_compared() -> None:
-    """Also those within the text; only commands for a board of the reader's are not.  Only a hunt and a run take long."""
+    """Also those within the text; only commands for a board of the reader's are not.  A hunt and a run take long."""
     shown = {step.words for step in steps()}
     documented = {words for page, words in documented_commands() if page == PAGE and not is_incomplete(words)}
     assert {words for words in documented if "ssh://" not in words} <= shown
