@@ -138,7 +138,7 @@ def _watched(link: Link, steps: tuple[Step, ...], place: Path) -> Watched:
 
 def _check_all_counted(watched: Watched) -> None:
     assert watched.monitor.outcome is Outcome.COMPLETED, watched.monitor.reasons
-    assert [one.taken for one in watched.agreed] == [ACTS, ACTS]
+    assert [one.activations for one in watched.agreed] == [ACTS, ACTS]
     assert all(one.matched > ACTS // 4 for one in watched.agreed)
     assert sum(one.absent for one in watched.agreed) <= unseen(watched.monitor)
     assert all(one.later for one in watched.agreed)

@@ -156,4 +156,4 @@ def test_the_published_figures_are_whole() -> None:
     figures = find_reference("rtlinux").figures
     speeds = [one for one in figures if one.size]
     assert (len(figures) - len(speeds), len(speeds)) == (6, 35)
-    assert all(one.place.startswith("table") for one in figures)
+    assert all(one.location.startswith("table") for one in figures)
