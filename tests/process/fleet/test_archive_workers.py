@@ -54,7 +54,10 @@ def _killed(folder: Path, kills: int, stopped: threading.Event) -> list[int]:
     return killed
 
 
-@pytest.mark.parametrize(("processes", "kills"), [(1, 1), (2, 0), (2, 2)])
+@pytest.mark.parametrize(
+    ("processes", "kills"),
+    [pytest.param(1, 1, marks=pytest.mark.slow), pytest.param(2, 0, marks=pytest.mark.slow), (2, 2)],
+)
 def test_neither_the_number_of_workers_nor_their_death_changes_a_result(
     archive: Path, tmp_path: Path, processes: int, kills: int
 ) -> None:
@@ -140,6 +143,7 @@ def test_a_scheduler_of_a_cluster_gives_the_same_results(archive: Path, tmp_path
                 process.wait(30)
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_ends_during_the_computation_is_an_error(archive: Path, tmp_path: Path) -> None:
     with LocalCluster(n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
         ending = threading.Timer(0.0, cluster.close)
@@ -155,6 +159,7 @@ def test_a_scheduler_that_ends_during_the_computation_is_an_error(archive: Path,
         ending.join()
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_does_not_answer_is_named(archive: Path) -> None:
     done = command_line(
         "farm", "judge", "--archive", str(archive), "--limit", "1ms", "--scheduler", "tcp://127.0.0.1:1"
