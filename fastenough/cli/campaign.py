@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from fastenough.cli.plan_runs import Begin, PlanFile, check_plan, make_runs
 from fastenough.cli.privileges import LOCAL, as_granted_option
 from fastenough.cli.progress_wording import clock
 from fastenough.model import NotApplicable, Requirement
-from fastenough.store.campaign import CUT, STATES, PlannedRun, find_campaign, plan_of, planned_runs
+from fastenough.store.campaign import STATES, PlannedRun, find_campaign, plan_of, planned_runs
 
 _MATRIX = ("measured", "loads", "limit", "each", "repeat", "runs", "time")
 _STATUS = ("run", "state", "what", "recording", "reason")
@@ -149,32 +149,6 @@ def resume_command(plan_path: Path | None, board: str | None, store_path: Path, 
     return make_runs(_on_board(plan, board), store_path, Begin.RESUMED, **options)
 
 
-def _state_text(state: str) -> str:
-    return "interrupted" if state == CUT else state
-
-
-@dataclass(frozen=True)
-class PlannedRunStatus:
-    """State of a planned run; ``position`` counts from 1.
-
-    ``run``: the newest run begun for it, None for none.  ``interrupted``: number of earlier runs that were interrupted.
-    """
-
-    position: int
-    title: str
-    state: str
-    run: str | None
-    reason: str
-    interrupted: int
-
-    @classmethod
-    def of(cls, planned: PlannedRun) -> PlannedRunStatus:
-        """The status of a planned run of the store."""
-        return cls(
-            planned.position, planned.title, _state_text(planned.state), planned.run, planned.reason, planned.cut
-        )
-
-
 @command.command("status", example="fastenough campaign status")
 @click.argument("campaign", required=False)
 @store_option
@@ -187,25 +161,24 @@ def status_command(campaign: str | None, store_path: Path, as_json: bool) -> Non
     """
     store = existing_store(store_path)
     campaign_id = find_campaign(store, campaign)
-    planned = planned_runs(store, campaign_id)
-    runs = list(map(PlannedRunStatus.of, planned))
+    runs = planned_runs(store, campaign_id)
     count = Counter(run.state for run in runs)
-    counted = {state: count[state] for state in map(_state_text, STATES) if count[state]}
+    counted = {state: count[state] for state in STATES if count[state]}
     if as_json:
         print_json({"campaign": campaign_id, "states": counted, "runs": runs})
     else:
         _print_status(campaign_id, runs, ", ".join(f"{n:,} {state}" for state, n in counted.items()))
-        if not all(run.settled for run in planned):
+        if not all(run.settled for run in runs):
             print("resume with: fastenough campaign resume")
 
 
-def _print_status(campaign: str, runs: Sequence[PlannedRunStatus], counted: str) -> None:
+def _print_status(campaign: str, runs: Sequence[PlannedRun], counted: str) -> None:
     rows = [(f"{run.position}", run.state, run.title, run.run or "–", _reason(run)) for run in runs]
     columns = _STATUS if any(row[-1] for row in rows) else _STATUS[:-1]
     print_table(campaign, columns, [row[: len(columns)] for row in rows], texts=len(columns), spare=("recording",))
     print(f"{words.counted(len(runs), 'run')}: {counted}")
 
 
-def _reason(run: PlannedRunStatus) -> str:
+def _reason(run: PlannedRun) -> str:
     again = f"started {run.interrupted + 1} times" if run.interrupted else ""
     return "; ".join(filter(None, (run.reason, again)))

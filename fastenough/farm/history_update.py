@@ -35,13 +35,14 @@ from fastenough.history.tail import TailWatch
 from fastenough.model import BadInput
 from fastenough.store import Store
 
-_DECLARED_STATES = {BoardPhase.RESERVED: "reserved", BoardPhase.DEAD: "dead"}
+_DECLARED_STATES = (BoardPhase.RESERVED, BoardPhase.DEAD)
 """The phases that pages show."""
 
 
 def declaration_of(board: BoardEntry, state: BoardState, farm: str = "") -> BoardDeclaration:
     """Return the columns that the history stores for a board of a farm."""
-    condition = "retired" if board.retired else _DECLARED_STATES.get(state.phase, "ok")
+    phase = str(state.phase) if state.phase in _DECLARED_STATES else "ok"
+    condition = "retired" if board.retired else phase
     required = board.requirement
     return {
         "name": board.name,

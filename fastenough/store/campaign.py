@@ -33,15 +33,17 @@ class StoredCampaign:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """State of a planned run of a campaign: ``run`` is the newest run begun for it, None for none;
-    ``cut`` is the number of earlier ones that were cut off.  ``position`` counts from 1."""
+    """State of a planned run of a campaign; ``position`` counts from 1.
+
+    ``run``: the newest run begun for it, None for none.  ``interrupted``: number of earlier runs that were interrupted.
+    """
 
     position: int
     title: str
     state: str
     run: str | None
     reason: str
-    cut: int = 0
+    interrupted: int = 0
 
     @property
     def settled(self) -> bool:
@@ -49,11 +51,11 @@ class PlannedRun:
         return self.state in (DONE, NOT_APPLICABLE)
 
 
-DONE, NOT_APPLICABLE, FAILED, CUT, RUNNING, DAMAGED, OPEN = STATES = (
+DONE, NOT_APPLICABLE, FAILED, INTERRUPTED, RUNNING, DAMAGED, OPEN = STATES = (
     "done",
     "not applicable",
     "failed",
-    "cut",
+    "interrupted",
     "running",
     "damaged",
     "open",
@@ -62,9 +64,9 @@ _OUTCOMES = {
     Outcome.COMPLETED: DONE,
     Outcome.NOT_APPLICABLE: NOT_APPLICABLE,
     Outcome.FAILED: FAILED,
-    Outcome.ABORTED: CUT,
+    Outcome.ABORTED: INTERRUPTED,
 }
-_WHY_CUT = "the bench was killed or lost power"
+_WHY_INTERRUPTED = "the bench was killed or lost power"
 
 
 def planned_runs(store: Store, campaign: str) -> list[PlannedRun]:
@@ -83,10 +85,10 @@ def _standing(position: int, planned: Sequence[str], begun: Sequence[RunSummary]
     if not begun:
         return PlannedRun(position + 1, title, OPEN, None, "")
     newest = begun[-1]
-    state = {"running": RUNNING, "damaged": DAMAGED, "cut-off": CUT}.get(newest.state) or (
+    state = {"running": RUNNING, "damaged": DAMAGED, "cut-off": INTERRUPTED}.get(newest.state) or (
         _OUTCOMES[Outcome(newest.outcome or Outcome.FAILED)]
     )
-    reason = newest.reason or (_WHY_CUT if newest.state == "cut-off" else "")
+    reason = newest.reason or (_WHY_INTERRUPTED if newest.state == "cut-off" else "")
     return PlannedRun(position + 1, title, state, newest.id, reason, sum(run.state == "cut-off" for run in begun[:-1]))
 
 

@@ -25,7 +25,6 @@ from fastenough.audit.finding import Change, Finding
 from fastenough.campaign.expand import RunSpec
 from fastenough.cli.audit_measure import AuditMeasurement
 from fastenough.cli.bench_kernel import KernelBuild
-from fastenough.cli.campaign import PlannedRunStatus
 from fastenough.cli.doctor import Diagnosis
 from fastenough.cli.farm_first_change import FirstChange
 from fastenough.cli.farm_judge import ArchiveJudgment
@@ -57,6 +56,7 @@ from fastenough.recording.samples_parquet import Exported
 from fastenough.reference import Reference
 from fastenough.reference.claims import Claim
 from fastenough.store import RunSummary
+from fastenough.store.campaign import PlannedRun
 from fastenough.virtual.bench_process import BenchState
 from tests.support.cli_calls import ROOT
 from tests.support.json_schemas import Either, Extended, ListOf, Maybe, Versioned, field_types, schema_of
@@ -242,7 +242,7 @@ DOCUMENTS: Mapping[str, Any] = {
     ),
     "campaign run": _CAMPAIGN,
     "campaign resume": _CAMPAIGN,
-    "campaign status": Versioned({"campaign": str, "states": Mapping[str, int], "runs": ListOf(PlannedRunStatus)}),
+    "campaign status": Versioned({"campaign": str, "states": Mapping[str, int], "runs": ListOf(PlannedRun)}),
     "plan-test": Versioned(DurationPlan),
     "list-probes": Versioned(
         {"probes": ListOf(ProbeEntry), "loads": _Strings, "implementations": Mapping[str, list[str]]}

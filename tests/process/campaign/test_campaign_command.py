@@ -194,11 +194,13 @@ def test_every_state_is_told_with_its_reason(tmp_path: Path) -> None:
         (2, "ended", Outcome.FAILED, "the load died"),
         (3, "cut-off", None, None),
     )
-    assert [(run.position, run.title, run.state, run.run, run.cut) for run in planned_runs(store, "five-1")] == [
+    assert [
+        (run.position, run.title, run.state, run.run, run.interrupted) for run in planned_runs(store, "five-1")
+    ] == [
         (1, "a", "done", "run-2", 2),
         (2, "b", "not applicable", "run-3", 0),
         (3, "c", "failed", "run-4", 0),
-        (4, "d", "cut", "run-5", 0),
+        (4, "d", "interrupted", "run-5", 0),
         (5, "e", "open", None, 0),
     ]
     reasons = [run.reason for run in planned_runs(store, "five-1")]
