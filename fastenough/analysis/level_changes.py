@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -84,11 +85,12 @@ def _refit(announced: list[LevelChange], values: FloatArray, since: int, span: t
         newest = announced[-1]
         if newest.withdrawn is not None:
             return since
-        pair = _pair_fit(values[since : place + 1], newest.rises)
+        fits = _Fits.of(values[since : place + 1])
+        pair = fits.pair_in_direction(newest.rises)
         if pair is not None:
             since = _divide(announced, values[: place + 1], since, pair)
             return _refit(announced, values, since, (place + 1, span[1]))
-        fitted = _fitted(values[since : place + 1])
+        fitted = fits.change
         moved = None if fitted is None else _placed(values[: place + 1], since, fitted, newest.noted)
         is_same_direction = moved is not None and moved.rises is newest.rises
         announced[-1] = moved if moved is not None and is_same_direction else replace(newest, withdrawn=place)
@@ -124,36 +126,19 @@ def _announce(announced: list[LevelChange], values: FloatArray, since: int, alar
     newest = announced[-1] if announced else None
     current = newest if newest is not None and newest.withdrawn is None else None
     if current is not None and current.rises is alarm.rises:
-        single = _single_fit(values[since:])
-        if single is not None:
-            announced[-1] = _placed(values, since, single, current.noted)
+        fits = _Fits.of(values[since:])
+        if not fits.needs_two:
+            announced[-1] = _placed(values, since, fits.placed(fits.single), current.noted)
             return since
     if current is not None:
         since = current.last
-    fitted = _fitted(values[since:]) or _step_in(values[since:])
-    change = _placed(values, since, fitted, values.size - 1)
+    fits = _Fits.of(values[since:])
+    change = _placed(values, since, fits.change or fits.placed(fits.step), values.size - 1)
     if newest is not None and newest.withdrawn is not None and change.first <= newest.noted:
         announced[-1] = replace(change, noted=newest.noted)  # the withdrawn change is confirmed
     else:
         announced.append(change)
     return since
-
-
-def _single_fit(values: FloatArray) -> _Ramp | None:
-    """The single change that explains values; None where two explain them far better."""
-    points, step = _points(values)
-    single = _best_single(points)
-    return single.among(values.size, step) if single.criterion <= _best_pair(points).criterion + _LEAST_GAIN else None
-
-
-def _pair_fit(values: FloatArray, rises: bool) -> _Pair | None:
-    """The two changes, one after the other in this direction, that explain values far better than a single one."""
-    points, step = _points(values)
-    pair = _best_pair(points)
-    apart = pair.second.first - pair.first.last
-    if pair.directions != (rises, rises) or apart < 1 or pair.criterion + _LEAST_GAIN >= _best_single(points).criterion:
-        return None
-    return replace(pair, first=pair.first.among(values.size, step), second=pair.second.among(values.size, step))
 
 
 @dataclass(frozen=True)
@@ -163,10 +148,6 @@ class _Ramp:
     first: int
     last: int
     criterion: float
-
-    def among(self, size: int, step: int) -> _Ramp:
-        """The same in places of so many values, of whose stretches (`_points`) its places are."""
-        return replace(self, first=self.first * step + size % step, last=self.last * step + size % step)
 
 
 @dataclass(frozen=True)
@@ -179,44 +160,80 @@ class _Pair:
     criterion: float
 
 
-def _fitted(values: FloatArray) -> _Ramp | None:
-    """The change that explains values best, in places of theirs; None where none explains them as well as one."""
-    points, step = _points(values)
-    best = _best_single(points)
-    if best.criterion >= _criterion(float(((points - points.mean()) ** 2).sum()), points.size, 1):
-        return None
-    if best.last > best.first:
-        tested = mann_kendall(points[best.first : best.last + 1])
-        if tested.chance > _LEVEL:
-            best = _best_step(points)
-    return best.among(values.size, step)
+@dataclass(frozen=True)
+class _Fits:
+    """Changes fitted to ``points``: normal scores of values, or of medians of equal stretches of ``length`` values.
 
+    The first ``left_out`` values are in no stretch.
+    """
 
-def _step_in(values: FloatArray) -> _Ramp:
-    points, step = _points(values)
-    return _best_step(points).among(values.size, step)
+    points: FloatArray
+    length: int
+    left_out: int
 
+    @classmethod
+    def of(cls, values: FloatArray) -> _Fits:
+        length = -(-values.size // _MOST_POINTS)
+        left_out = values.size % length
+        medians = np.median(values[left_out:].reshape(-1, length), axis=1)
+        scores = np.asarray(special.ndtri((ranks(medians) - 0.5) / medians.size))
+        return cls(scores, length, left_out)
 
-def _points(values: FloatArray) -> tuple[FloatArray, int]:
-    """Normal scores of values, or of medians of equal stretches, and the length of these."""
-    step = -(-values.size // _MOST_POINTS)
-    used = values.size // step * step
-    medians = np.median(values[values.size - used :].reshape(-1, step), axis=1)
-    return np.asarray(special.ndtri((ranks(medians) - 0.5) / medians.size)), step
+    @cached_property
+    def step(self) -> _Ramp:
+        """The best step."""
+        return _best_step(self.points)
+
+    @cached_property
+    def single(self) -> _Ramp:
+        """The best step or gradual change."""
+        return _best_single(self.points, self.step)
+
+    @cached_property
+    def pair(self) -> _Pair:
+        """The best two changes."""
+        return _best_pair(self.points)
+
+    @property
+    def needs_two(self) -> bool:
+        """Whether two changes explain the values far better than one."""
+        return self.single.criterion > self.pair.criterion + _LEAST_GAIN
+
+    @property
+    def change(self) -> _Ramp | None:
+        """The change that explains the values best, in places of these; None if they are explained as well by none."""
+        points, best = self.points, self.single
+        if best.criterion >= _criterion(float(((points - points.mean()) ** 2).sum()), points.size, 1):
+            return None
+        if best.last > best.first and mann_kendall(points[best.first : best.last + 1]).chance > _LEVEL:
+            best = self.step
+        return self.placed(best)
+
+    def pair_in_direction(self, rises: bool) -> _Pair | None:
+        """The two changes in places of the values, if they are needed, both in this direction and apart."""
+        pair = self.pair
+        if not self.needs_two or pair.directions != (rises, rises) or pair.second.first <= pair.first.last:
+            return None
+        return replace(pair, first=self.placed(pair.first), second=self.placed(pair.second))
+
+    def placed(self, ramp: _Ramp) -> _Ramp:
+        """The change in places of the values."""
+        first, last = (place * self.length + self.left_out for place in (ramp.first, ramp.last))
+        return replace(ramp, first=first, last=last)
 
 
 def _criterion(squares: float, n: int, parameters: int) -> float:
     return float(n * np.log(max(squares, 1e-9) / n) + parameters * np.log(n))
 
 
-def _best_single(points: FloatArray) -> _Ramp:
-    step = _best_step(points)
-    firsts, lasts = _ramp_ends(points.size)
-    if not firsts.size:
+def _best_single(points: FloatArray, step: _Ramp) -> _Ramp:
+    """The best step, or a gradual change that is better."""
+    ramps = _ramps(points.size)
+    if not ramps.firsts.size:
         return step
-    squares = _squares_left(_ramps(points.size, firsts, lasts), points - points.mean())
+    squares = _squares_left(ramps.rows, points - points.mean())
     best = int(squares.argmin())
-    gradual = _Ramp(int(firsts[best]), int(lasts[best]), _criterion(float(squares[best]), points.size, 4))
+    gradual = _Ramp(int(ramps.firsts[best]), int(ramps.lasts[best]), _criterion(float(squares[best]), points.size, 4))
     return min(step, gradual, key=lambda ramp: ramp.criterion)
 
 
@@ -230,30 +247,30 @@ def _best_step(points: FloatArray) -> _Ramp:
     return _Ramp(place + 1, place + 1, _criterion(squares, n, 3))
 
 
-def _ramp_ends(n: int) -> tuple[IntArray, IntArray]:
+class _Changes(NamedTuple):
+    """First and last places (R,), and rows (R, n) from 0 to 1 between them, without their mean."""
+
+    firsts: IntArray
+    lasts: IntArray
+    rows: FloatArray
+
+
+def _ramps(n: int) -> _Changes:
+    """Gradual changes, none if there are too few places."""
     ends = np.unique(np.linspace(0, n - 1, _ENDS).astype(np.int64))
     firsts, lasts = np.meshgrid(ends, ends, indexing="ij")
     wide = lasts - firsts >= _LEAST_TREND
-    return firsts[wide], lasts[wide]
+    firsts, lasts = firsts[wide], lasts[wide]
+    rows = np.clip((np.arange(n) - firsts[:, None]) / (lasts - firsts)[:, None], 0.0, 1.0)
+    return _Changes(firsts, lasts, rows - rows.mean(axis=1, keepdims=True))
 
 
-def _ramps(n: int, firsts: IntArray, lasts: IntArray) -> FloatArray:
-    """Rows (R, n) that rise from 0 to 1 between two places, without their mean."""
-    rows = (np.arange(n) - firsts[:, None]) / np.maximum(lasts - firsts, 1)[:, None]
-    rows = np.clip(rows, 0.0, 1.0)
-    return np.asarray(rows - rows.mean(axis=1, keepdims=True))
-
-
-def _step_places(n: int) -> IntArray:
-    """Places of steps; each place near the end, where the alarm came."""
-    places = np.concatenate([np.linspace(1, n - 1, 2 * _ENDS), np.arange(max(1, n - 2 * _ENDS), n)])
-    return np.unique(places.astype(np.int64))
-
-
-def _steps(n: int, places: IntArray) -> FloatArray:
-    """Rows (R, n) that step from 0 to 1 at these places, without their mean."""
+def _steps(n: int) -> _Changes:
+    """Steps; one at each place near the end, where the alarm came."""
+    spread = np.concatenate([np.linspace(1, n - 1, 2 * _ENDS), np.arange(max(1, n - 2 * _ENDS), n)])
+    places = np.unique(spread.astype(np.int64))
     rows = (np.arange(n) >= places[:, None]).astype(np.float64)
-    return np.asarray(rows - rows.mean(axis=1, keepdims=True))
+    return _Changes(places, places, rows - rows.mean(axis=1, keepdims=True))
 
 
 def _squares_left(rows: FloatArray, centred: FloatArray) -> FloatArray:
@@ -263,23 +280,12 @@ def _squares_left(rows: FloatArray, centred: FloatArray) -> FloatArray:
 
 def _best_pair(points: FloatArray) -> _Pair:
     """The step or gradual change, with another step, that explains points best."""
-    n, centred = points.size, points - points.mean()
-    places = _step_places(n)
-    steps = _steps(n, places)
-    pairs = [_least_pair(_Changes(places, places, steps), _Changes(places, places, steps), centred, 5)]
-    firsts, lasts = _ramp_ends(n)
-    if firsts.size:
-        ramps = _Changes(firsts, lasts, _ramps(n, firsts, lasts))
-        pairs.append(_least_pair(ramps, _Changes(places, places, steps), centred, 6))
+    centred = points - points.mean()
+    steps, ramps = _steps(points.size), _ramps(points.size)
+    pairs = [_least_pair(steps, steps, centred, 5)]
+    if ramps.firsts.size:
+        pairs.append(_least_pair(ramps, steps, centred, 6))
     return min(pairs, key=lambda pair: pair.criterion)
-
-
-class _Changes(NamedTuple):
-    """First and last places (R,), and rows (R, n) from 0 to 1 between them, without their mean."""
-
-    firsts: IntArray
-    lasts: IntArray
-    rows: FloatArray
 
 
 def _least_pair(some: _Changes, others: _Changes, centred: FloatArray, parameters: int) -> _Pair:
