@@ -31,23 +31,24 @@ from tests.support.privileges import needs_root
 from tests.support.processes import eventually
 
 STATISTICS = Path("/proc/sys/vm/stat_interval")
-SIZE_US = 1000
-SHARE = 0.2
-"""Of all time: 1 ms of each 5 ms, in half of which a task is late by more than half of it."""
+SIZE_US = 3000
+SHARE = 3 / 8
+"""Of all time: 3 ms of each 8 ms, in half of which a task is late by more than half of it.  This is much more than
+what other users of the machine take, so that one disturbed run does not hide it."""
 HOG = """
 import os, sys, time
 os.sched_setaffinity(0, {int(sys.argv[1])})
 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(99))
 print("ready", flush=True)
 while True:
-    time.sleep(0.004)
+    time.sleep(0.005)
     with open(sys.argv[2]) as file:
         delaying = file.read() == sys.argv[3]
     end_ns = time.perf_counter_ns() + int(sys.argv[4]) * 1000
     while delaying and time.perf_counter_ns() < end_ns:
         pass
 """
-"""Takes its CPU for so many µs every 5 ms, above the probe's priority, as long as the file holds a value."""
+"""Takes its CPU for so many µs every 8 ms, above the probe's priority, as long as the file holds a value."""
 
 pytestmark = [
     needs_root("it changes settings"),
@@ -100,8 +101,10 @@ def words(*more: str) -> list[str]:
 
 
 def test_an_injected_delay_is_found_and_everything_is_put_back(tmp_path: Path, probe_binary: Path, hogs: None) -> None:
+    """Runs of 800 values are judged at 95 %: at 99 %, one stall of the whole machine would outweigh the hogs."""
     before = STATISTICS.read_text()
-    done = command_line(*words("--duration", "600ms", "--interval", "500us", "--emit", "files", "--json"), cwd=tmp_path)
+    measure = words("--duration", "800ms", "--interval", "1ms", "--cpus", str(min(os.sched_getaffinity(0))))
+    done = command_line(*measure, "--emit", "files", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert STATISTICS.read_text() == before
     measured = require_valid("audit", done.stdout)["measured"]
@@ -110,7 +113,7 @@ def test_an_injected_delay_is_found_and_everything_is_put_back(tmp_path: Path, p
     assert single["change"] == measured["best"] == {"stat-interval": "120"} and (
         effect["significant"] or tail["significant"]
     )
-    assert effect["quantile"] == 0.99 and effect["lower_ns"] / 1000 <= -0.7 * SIZE_US
+    assert effect["quantile"] == 0.95 and effect["lower_ns"] / 1000 <= -0.7 * SIZE_US
     assert SHARE / 4 < tail["without"] < 1.5 * SHARE and tail["with_change"] < tail["without"] / 2
     assert measured["combined"] == [] and "stat-interval=120" in measured["conclusions"][0]
     (repeated,) = measured["repeated"]
@@ -119,7 +122,7 @@ def test_an_injected_delay_is_found_and_everything_is_put_back(tmp_path: Path, p
     written = (tmp_path / "files" / "90-fastenough.conf").read_text()
     line = written.splitlines().index("vm.stat_interval = 120")
     said = " ".join(written.splitlines()[line - 5 : line]).replace("# ", "")
-    assert "Effect: under load none: 99 % smaller" in said or "Effect: under load none: rate of values above" in said
+    assert "Effect: under load none: 95 % smaller" in said or "Effect: under load none: rate of values above" in said
 
 
 def test_only_the_cpus_that_are_named_are_measured(tmp_path: Path, probe_binary: Path) -> None:
