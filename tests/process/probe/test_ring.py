@@ -290,8 +290,9 @@ def test_cpus_that_come_or_go_end_it_in_order(probe_binary: str, tmp_path: Path)
         mount --bind "$2/online" /sys/devices/system/cpu/online
         "$1" timer --interval=1ms --report=20ms --ring-cycle=200ms --policy=other --allow-difference --affinity=0 \
             --default-system --quiet --ring="$2/ring" >/dev/null &
-        sleep 1
-        echo 0-63 >"$2/online"
+        until ls "$2/ring" 2>/dev/null | grep -q .; do sleep 0.1; done
+        sleep 0.5
+        echo 0-63 1<>"$2/online"
         wait $!
     """
     done = subprocess.run(
