@@ -29,7 +29,7 @@ FloatArray = NDArray[np.float64]
 class BoardDifference:
     """Mean difference over boards, with its confidence interval and the p-value of no difference.
 
-    ``paired``: each of the ``boards`` was measured under both conditions.  ``between``: standard deviation of the
+    ``paired``: each of the ``boards`` was measured under both conditions.  ``board_sd``: standard deviation of the
     difference from board to board if paired, else of the levels of boards.
     """
 
@@ -39,7 +39,7 @@ class BoardDifference:
     p_value: float
     paired: bool
     boards: int
-    between: float
+    board_sd: float
 
 
 def difference_over_boards(
@@ -63,5 +63,5 @@ def _difference(
     error = math.sqrt(sum(float(sample.var(ddof=1)) / sample.size for sample in samples))
     lower, upper, p_value = student_interval(difference, error, min(sample.size for sample in samples) - 1, confidence)
     squares = sum(float(sample.var(ddof=1)) * (sample.size - 1) for sample in samples)
-    between = math.sqrt(squares / sum(sample.size - 1 for sample in samples))
-    return BoardDifference(difference, lower, upper, p_value, paired, sum(sample.size for sample in samples), between)
+    board_sd = math.sqrt(squares / sum(sample.size - 1 for sample in samples))
+    return BoardDifference(difference, lower, upper, p_value, paired, sum(sample.size for sample in samples), board_sd)

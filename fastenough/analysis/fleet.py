@@ -111,14 +111,14 @@ class RateAcrossBoards:
 class FleetEvidence:
     """The evidence of all boards together.
 
-    ``share_shown``: at least this share of all boards of the type keep the requirement, at its confidence.
+    ``demonstrated_share``: at least this share of all boards of the type keep the requirement, at its confidence.
     ``boards_needed``: boards in all, of which those not shown to stay as they are, for the required share.
     """
 
     requirement: Requirement
     required_share: float
     boards: tuple[BoardResult, ...]
-    share_shown: float
+    demonstrated_share: float
     boards_needed: int | None
     rates: tuple[RateAcrossBoards, ...]
 
@@ -142,7 +142,7 @@ class FleetEvidence:
             return Verdict.INCONCLUSIVE
         if any(board.exceeds for board in self.boards):
             return Verdict.FAIL
-        demonstrated = complete and not self.exceeding and self.share_shown >= self.required_share
+        demonstrated = complete and not self.exceeding and self.demonstrated_share >= self.required_share
         return Verdict.PASS if demonstrated else Verdict.INCONCLUSIVE
 
 
@@ -371,9 +371,9 @@ def headline(evidence: FleetEvidence, verdict: Verdict, board_type: str, loads: 
     else:
         sure = "" if verdict is Verdict.PASS else "Not enough evidence about this type: "
         text = (
-            f"{sure}with {words.percent(required.confidence)} confidence at least {share_text(evidence.share_shown)} "
-            f"of all boards are within ({evidence.within:,} of {words.counted(judged, 'board')} shown; "
-            f"{words.percent(evidence.required_share)} required)"
+            f"{sure}with {words.percent(required.confidence)} confidence at least "
+            f"{share_text(evidence.demonstrated_share)} of all boards are within ({evidence.within:,} of "
+            f"{words.counted(judged, 'board')} shown; {words.percent(evidence.required_share)} required)"
         )
         if evidence.rests_on_burst:
             declared = words.counted(required.longest_burst or 0, "activation")

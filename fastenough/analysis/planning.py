@@ -72,7 +72,7 @@ class UndecidedMeasurement:
             before = int(causes_before + random.random()) if self.causes else 0
             return before + int(random.poisson(causes_after * next(rates) / expected))
 
-        schedule = Schedule(n, self.period_ns, misses.apart_ns, self.interval_ns)
+        schedule = Schedule(n, self.period_ns, misses.cluster_gap_ns, self.interval_ns)
         measurements = simulated_causes(random, schedule, misses, causes)
         verdicts = (_decides(seen, self.required) for seen in measurements)
         return share_of(verdicts, GOAL, _REPETITIONS, _LEAST_REPETITIONS)

@@ -73,20 +73,20 @@ Judge = Callable[[Disturbances, Requirement], float]
 @dataclass(frozen=True)
 class ExpectedMisses:
     """``rate``: misses per activation; ``burst``: activations that a disturbance delays in the mean; ``longest``: the
-    same of the longest one; ``variation``: coefficient of variation of these lengths.  ``together``: disturbances of
-    one cause, each within ``apart_ns`` of the one before."""
+    same of the longest one; ``variation``: coefficient of variation of these lengths.  ``cluster_size``: disturbances
+    of one cause, each within ``cluster_gap_ns`` of the one before."""
 
     rate: float
     burst: int = 1
     longest: float = 1.0
     variation: float = 0.0
-    together: int = 1
-    apart_ns: float = 0.0
+    cluster_size: int = 1
+    cluster_gap_ns: float = 0.0
 
     @property
     def per_cause(self) -> int:
         """Misses of one cause, in the mean."""
-        return self.burst * self.together
+        return self.burst * self.cluster_size
 
     @property
     def greatest(self) -> float:
@@ -95,7 +95,7 @@ class ExpectedMisses:
 
     def lead(self, period_ns: float) -> float:
         """Activations before a measurement in which a cause may begin whose last misses are within it."""
-        return self.burst * (1.0 + 3.0 * self.variation) + (self.together - 1) * self.apart_ns / period_ns
+        return self.burst * (1.0 + 3.0 * self.variation) + (self.cluster_size - 1) * self.cluster_gap_ns / period_ns
 
     def causes_in(self, n: float, period_ns: float) -> float:
         """Mean number of causes in ``n`` activations and the lead, so that the union of their misses has the rate."""
@@ -105,9 +105,9 @@ class ExpectedMisses:
     def most_resolved(self, period_ns: float) -> float:
         """Maximum number of activations in which several disturbances of one cause can be told apart; infinite if each
         cause has one disturbance."""
-        if self.together == 1:
+        if self.cluster_size == 1:
             return math.inf
-        resolved = _MOST_RESOLVED * self.apart_ns / _CELLS_APART / period_ns
+        resolved = _MOST_RESOLVED * self.cluster_gap_ns / _CELLS_APART / period_ns
         return min(resolved, 0.9 * _MOST_PLACED * self.burst / self.rate)
 
 
@@ -133,14 +133,14 @@ class MeasuredMisses:
         rate, number = self.exceeded / self.n, self.number
         if not self.scale_ns and self.independent < 1:
             return ExpectedMisses(rate, max(1, self.longest), max(self.longest_run, float(self.longest)))
-        burst, together, variation = _per(self.exceeded, number), 1, 0.0
+        burst, cluster_size, variation = _per(self.exceeded, number), 1, 0.0
         if self.scale_ns:
-            together = max(1, round(number / max(1, self.clusters)))
+            cluster_size = max(1, round(number / max(1, self.clusters)))
         elif burst > 1:
             variation = math.sqrt(max(0.0, number / self.independent - 1.0))
         else:  # the recording may not show which misses follow each other
             burst = _per(self.exceeded, min(number, self.independent))
-        return ExpectedMisses(rate, burst, max(self.longest_run, float(burst)), variation, together, self.scale_ns)
+        return ExpectedMisses(rate, burst, max(self.longest_run, float(burst)), variation, cluster_size, self.scale_ns)
 
 
 def _per(exceeded: int, events: float) -> int:
@@ -232,7 +232,7 @@ class PlanQuestion:
     def _most(self) -> float:
         """Activations beyond which the expected rate counts as too close to the allowed one."""
         misses = self.misses
-        if misses.together > 1:
+        if misses.cluster_size > 1:
             return misses.most_resolved(self.period_ns)
         largest = max(misses.longest, self.required.longest_burst or 0)
         expected = _MOST_EXPECTED * misses.per_cause / misses.rate if misses.rate else 0.0
@@ -265,7 +265,7 @@ def simulated(random: np.random.Generator, n: int, misses: ExpectedMisses, perio
     """Disturbances of an endless series of measurements of ``n`` activations, with independent causes."""
     causes = misses.causes_in(n, period_ns)
     return simulated_causes(
-        random, Schedule(n, period_ns, misses.apart_ns), misses, lambda: int(random.poisson(causes))
+        random, Schedule(n, period_ns, misses.cluster_gap_ns), misses, lambda: int(random.poisson(causes))
     )
 
 
@@ -275,7 +275,7 @@ def simulated_causes(
     """Disturbances of an endless series of measurements; ``causes``: draws the number of causes in one measurement."""
     while True:
         number = causes()
-        if number * misses.together <= _MOST_PLACED:
+        if number * misses.cluster_size <= _MOST_PLACED:
             yield schedule.placed(*_runs(random, number, schedule.n, misses, schedule.period_ns))
         else:
             cells = schedule.cells
@@ -291,8 +291,8 @@ def _runs(
     """
     lead = misses.lead(period_ns)
     at = np.floor(random.uniform(-lead, n, causes))
-    if misses.together > 1:
-        later = random.uniform(0.0, misses.apart_ns / period_ns, (causes, misses.together - 1)).cumsum(axis=1)
+    if misses.cluster_size > 1:
+        later = random.uniform(0.0, misses.cluster_gap_ns / period_ns, (causes, misses.cluster_size - 1)).cumsum(axis=1)
         at = np.floor(at[:, None] + np.c_[np.zeros(causes), later]).ravel()
     ends = at + _lengths(random, at.size, misses)
     order = np.argsort(at)
@@ -326,12 +326,12 @@ def _lengths(random: np.random.Generator, number: int, misses: ExpectedMisses) -
 class Schedule:
     """A measurement of ``n`` activations in intervals of ``interval_ns``; its misses are counted in ``cells``.
 
-    These are fine enough for disturbances of one cause that are ``apart_ns`` apart.
+    These are fine enough for disturbances of one cause that are ``cluster_gap_ns`` apart.
     """
 
     n: int
     period_ns: int
-    apart_ns: float = 0.0
+    cluster_gap_ns: float = 0.0
     interval_ns: float = _INTERVAL_NS
 
     @property
@@ -344,7 +344,7 @@ class Schedule:
 
     @property
     def cells(self) -> int:
-        resolved = _CELLS_APART * self.time_ns / self.apart_ns if self.apart_ns else 0.0
+        resolved = _CELLS_APART * self.time_ns / self.cluster_gap_ns if self.cluster_gap_ns else 0.0
         return min(self._intervals, max(_MOST_CELLS, math.ceil(resolved)))
 
     def placed(self, begins: FloatArray, ends: FloatArray) -> Disturbances:
@@ -363,8 +363,8 @@ class Schedule:
 
     def counted(self, causes: NDArray[np.int64], misses: ExpectedMisses) -> Disturbances:
         """Of so many causes in each cell, which are surely enough for a rate."""
-        counts = causes * misses.together * misses.burst
-        number, exceeded = int(causes.sum()) * misses.together, int(counts.sum())
+        counts = causes * misses.cluster_size * misses.burst
+        number, exceeded = int(causes.sum()) * misses.cluster_size, int(counts.sum())
         runs = RunLengths(number, exceeded * misses.burst * (1.0 + misses.variation**2), misses.greatest)
         return self._of(counts, runs, (1, exceeded))
 

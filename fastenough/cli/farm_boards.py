@@ -230,9 +230,9 @@ def farm_rebuild_command(file: Path, as_json: bool) -> ExitStatus:
         TailWatch([board.name for board in farm.boards], farm.false_changes).look(history)
     count = len(store.runs(brief=True))
     if as_json:
-        print_json({"runs": count, "intervals": caught.intervals, "left_out": caught.faults})
+        print_json({"runs": count, "intervals": caught.intervals, "excluded": caught.faults})
     else:
         say(f"{words.counted(caught.intervals, 'interval')} of {words.counted(count, 'run')}")
-        for run, why in caught.faults.items():
-            say(f"excluded: {run}: {why}")
+        for run, reason in caught.faults.items():
+            say(f"excluded: {run}: {reason}")
     return ExitStatus.BROKEN if caught.faults else ExitStatus.DONE

@@ -65,13 +65,13 @@ class ArchivedBoard:
 
 @dataclass(frozen=True)
 class ArchivedType:
-    """A type of board.  ``share_shown``: at least this share of all its boards keep the requirement."""
+    """A type of board.  ``demonstrated_share``: at least this share of all its boards keep the requirement."""
 
     type: str
     boards: int
     within: int
     exceeding: int
-    share_shown: float
+    demonstrated_share: float
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def _print(judgment: ArchiveJudgment, required: Requirement) -> None:
                 f"{kind.within:,}",
                 f"{kind.exceeding:,}",
                 f"{kind.boards - kind.within - kind.exceeding:,}",
-                share_text(kind.share_shown),
+                share_text(kind.demonstrated_share),
             )
             for kind in judgment.types
         ],

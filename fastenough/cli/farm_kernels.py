@@ -46,7 +46,7 @@ class KernelDifference:
     """A kernel compared with the base.  ``ratio``: of the hourly maxima, with its confidence interval.
 
     ``significant``: when all kernels are tested together (Holm).  ``paired``: boards were compared with themselves.
-    ``between``: how much boards differ, as a factor (one standard deviation).  With too few boards, all but
+    ``board_geometric_sd``: geometric standard deviation from board to board, a factor.  With too few boards, all but
     ``kernel`` and ``boards`` are None.
     """
 
@@ -58,7 +58,7 @@ class KernelDifference:
     upper: float | None
     p_value: float | None
     significant: bool | None
-    between: float | None
+    board_geometric_sd: float | None
 
 
 @dataclass(frozen=True)
@@ -189,17 +189,17 @@ def _unknown(kernel: str, boards: int) -> KernelDifference:
 
 
 def _difference(kernel: str, of_boards: BoardDifference, *, significant: bool) -> KernelDifference:
-    ratio, lower, upper, between = map(
-        math.exp, (of_boards.difference, of_boards.lower, of_boards.upper, of_boards.between)
+    ratio, lower, upper, geometric_sd = map(
+        math.exp, (of_boards.difference, of_boards.lower, of_boards.upper, of_boards.board_sd)
     )
     return KernelDifference(
-        kernel, of_boards.boards, of_boards.paired, ratio, lower, upper, of_boards.p_value, significant, between
+        kernel, of_boards.boards, of_boards.paired, ratio, lower, upper, of_boards.p_value, significant, geometric_sd
     )
 
 
 def _rows(comparison: KernelComparison) -> Iterator[tuple[str, ...]]:
     for kernel in comparison.kernels:
-        if kernel.ratio is None or kernel.lower is None or kernel.upper is None or kernel.between is None:
+        if kernel.ratio is None or kernel.lower is None or kernel.upper is None or kernel.board_geometric_sd is None:
             yield kernel.kernel, "too few boards", f"{kernel.boards:,}", "–", "–", "–"
             continue
         result = "may be equal" if not kernel.significant else "longer" if kernel.ratio > 1 else "shorter"
@@ -210,7 +210,7 @@ def _rows(comparison: KernelComparison) -> Iterator[tuple[str, ...]]:
             f"{kernel.boards:,} ({same})",
             f"{kernel.ratio:.3f}",
             f"{kernel.lower:.3f} to {kernel.upper:.3f}",
-            f"{kernel.between:.3f}",
+            f"{kernel.board_geometric_sd:.3f}",
         )
 
 

@@ -55,7 +55,7 @@ def list_command(database: str, as_json: bool) -> None:
             "Lifted",
             ("Machine", "Time", "By", "Reason"),
             [
-                (one.machine, f"{datetime.fromtimestamp(one.at_s, UTC):%Y-%m-%d %H:%MZ}", one.by, one.why)
+                (one.machine, f"{datetime.fromtimestamp(one.at_s, UTC):%Y-%m-%d %H:%MZ}", one.by, one.reason)
                 for one in lifted
             ],
             texts=4,
@@ -74,18 +74,18 @@ def _user_name() -> str:
     cls=Command, example='fastenough farm quarantine lift MACHINE --reason "the copy has a new machine id"'
 )
 @click.argument("machine")
-@click.option("--reason", "why", required=True, metavar="TEXT", help="Recorded reason.")
+@click.option("--reason", required=True, metavar="TEXT", help="Recorded reason.")
 @click.option("--by", metavar="NAME", help="Recorded name of the operator  [default: the user's name]")
 @database_option
 @json_option
-def lift(machine: str, why: str, by: str | None, database: str, as_json: bool) -> None:
+def lift(machine: str, reason: str, by: str | None, database: str, as_json: bool) -> None:
     """Accept the recordings of a quarantined board again.
 
     Give one of the two boards a new machine id first.  Name, time and reason are recorded.  If two boards still
     publish under MACHINE, it is quarantined again.
     """
     with closing(tables.opened(database)) as history:
-        done = quarantine.lift(history, machine, by or _user_name(), why)
+        done = quarantine.lift(history, machine, by or _user_name(), reason)
     if as_json:
         print_json({"lifted": asdict(done)})
     else:

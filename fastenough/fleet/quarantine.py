@@ -12,7 +12,7 @@ from fastenough.fleet.chunk import shard_of
 from fastenough.history import History
 from fastenough.model import BadInput
 
-_MOST_BY, _MOST_WHY = 200, 1000
+_MOST_BY, _MOST_REASON = 200, 1000
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class LiftedQuarantine:
     machine: str
     at_s: int
     by: str
-    why: str
+    reason: str
     fault: str
 
 
@@ -52,18 +52,18 @@ def lifted(history: History) -> list[LiftedQuarantine]:
     table = tables.LIFTED
     with history.reading() as connection:
         rows = connection.execute(
-            select(table.c.machine, table.c.at_s, table.c.by, table.c.why, table.c.fault).order_by(table.c.id)
+            select(table.c.machine, table.c.at_s, table.c.by, table.c.reason, table.c.fault).order_by(table.c.id)
         )
         return [LiftedQuarantine(*row) for row in rows]
 
 
-def lift(history: History, machine: str, by: str, why: str) -> LiftedQuarantine:
+def lift(history: History, machine: str, by: str, reason: str) -> LiftedQuarantine:
     """Accept the chunks of a machine again, and record the operator and the reason; raises BadInput.
 
     Its boots are forgotten, so that the remaining board is not taken for a second one.  If two boards still publish,
     the next boot that returns quarantines them again.
     """
-    for name, text, most in (("--by", by, _MOST_BY), ("--reason", why, _MOST_WHY)):
+    for name, text, most in (("--by", by, _MOST_BY), ("--reason", reason, _MOST_REASON)):
         if not text.strip() or not text.isprintable() or len(text) > most:
             raise BadInput(f"{name}: write one line of 1 to {most} characters")
     table = tables.MACHINE
@@ -76,7 +76,7 @@ def lift(history: History, machine: str, by: str, why: str) -> LiftedQuarantine:
             raise BadInput(
                 f"{machine[:40]} is not quarantined; list the machines with: fastenough farm quarantine list"
             )
-        done = LiftedQuarantine(machine, int(history.wall_s()), by, why, str(row[0]))
+        done = LiftedQuarantine(machine, int(history.wall_s()), by, reason, str(row[0]))
         connection.execute(table.update().where(table.c.machine == machine).values(quarantine="", boots="[]"))
         connection.execute(tables.LIFTED.insert().values(asdict(done)))
     return done

@@ -68,10 +68,13 @@ LIFTED = Table(
     Column("machine", String(32), nullable=False),
     Column("at_s", BigInteger, nullable=False),
     Column("by", Text, nullable=False),
-    Column("why", Text, nullable=False),
+    Column("why", Text, key="reason", nullable=False),
     Column("fault", Text, nullable=False),
 )
-"""Lifted quarantines: time, operator, reason, and ``fault``, the reason of the quarantine."""
+"""Lifted quarantines: time, operator, ``reason``, and ``fault``, the reason of the quarantine.
+
+The database calls the column of ``reason`` ``why``, as in version 1 of the JSON output, so that existing rows stay
+readable, also by older programs that use the same database."""
 
 INTERVAL = Table(
     "fleet_interval",

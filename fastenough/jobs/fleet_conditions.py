@@ -34,7 +34,7 @@ def conditions_of(
         "that do not pass it are not judged",
         [f"run {run}" for board in evidence.boards for run in board.unusable_runs],
     )
-    share = evidence.share_shown
+    share = evidence.demonstrated_share
     enough = f"{share_text(share)} of all boards shown, {words.percent(evidence.required_share)} required"
     yield checked(
         "The number of activations and of boards is large enough; failures are counted",

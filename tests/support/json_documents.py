@@ -340,7 +340,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "farm board rename": _BOARD_CHANGE,
     "farm board retire": _BOARD_CHANGE,
     "farm board withdraw": _BOARD_CHANGE,
-    "farm rebuild": Versioned({"runs": int, "intervals": int, "left_out": Mapping[str, str]}),
+    "farm rebuild": Versioned({"runs": int, "intervals": int, "excluded": Mapping[str, str]}),
     "farm alert": {"faults": _Strings},
     "bisect": Versioned(CommitBisection),
     "farm bisect": Versioned({"bisection": Bisection, "measurements": int}),

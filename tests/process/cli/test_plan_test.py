@@ -69,13 +69,13 @@ def test_without_expectation_a_quiet_system_and_one_at_half_the_rate_are_planned
     assert (plan["period_ns"], plan["boards"], plan["basis"]) == (500_000, 1, None)
 
 
-@pytest.mark.parametrize(("number", "misses", "together"), [(0, 15, [1]), (1, 28, [1, 4])])
+@pytest.mark.parametrize(("number", "misses", "per_cause"), [(0, 15, [1]), (1, 28, [1, 4])])
 def test_a_run_gives_rate_and_bursts_of_its_worst_cpu(
-    home: Path, number: int, misses: int, together: list[int]
+    home: Path, number: int, misses: int, per_cause: list[int]
 ) -> None:
     plan = planned(*ASKED, "--expect", run(home, number), home=home)
     assert (plan["basis"]["cpu"], plan["basis"]["misses"], plan["basis"]["n"]) == (1, misses, 60_000)
-    assert [one["misses"]["burst"] * one["misses"]["together"] for one in plan["verdicts"]] == together
+    assert [one["misses"]["burst"] * one["misses"]["cluster_size"] for one in plan["verdicts"]] == per_cause
     assert {one["misses"]["rate"] for one in plan["verdicts"]} == {misses / 60_000}
     assert plan["period_ns"] == 1_000_000
 

@@ -193,7 +193,7 @@ def test_the_board_with_a_planted_exceedance_is_found(tmp_path: Path) -> None:
     assert (planted.exceeded, planted.n, planted.maximum_ns) == (1, 80_003, 500_000.0)
     (kind,) = judgment.types
     assert (kind.boards, kind.within, kind.exceeding) == (8, 7, 1)
-    assert kind.share_shown == share_within(7, 8, 0.95)
+    assert kind.demonstrated_share == share_within(7, 8, 0.95)
 
 
 def test_a_higher_limit_makes_the_same_boards_good(tmp_path: Path) -> None:

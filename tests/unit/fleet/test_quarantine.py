@@ -61,7 +61,7 @@ def test_two_boards_that_go_on_are_quarantined_again(bench: ShardBench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("machine", "by", "why"),
+    ("machine", "by", "reason"),
     [
         ("f" * 32, "ann", "why"),
         ("", "ann", "why"),
@@ -74,10 +74,10 @@ def test_two_boards_that_go_on_are_quarantined_again(bench: ShardBench) -> None:
     ],
 )
 def test_what_names_no_quarantine_or_no_reason_changes_nothing(
-    bench: ShardBench, machine: str, by: str, why: str
+    bench: ShardBench, machine: str, by: str, reason: str
 ) -> None:
     with pytest.raises(BadInput):
-        lift(bench.history, machine, by, why)
+        lift(bench.history, machine, by, reason)
     assert len(quarantined(bench.history)) == 1 and lifted(bench.history) == []
 
 
@@ -95,7 +95,17 @@ def test_the_commands_print_what_their_schemas_say(bench: ShardBench, tmp_path: 
 
     assert len(printed("list")["quarantined"]) == 1
     assert printed("lift", board().machine, "--reason", "because", "--by", "ann")["lifted"]["by"] == "ann"
-    assert [one["why"] for one in printed("list")["lifted"]] == ["because"]
+    assert [one["reason"] for one in printed("list")["lifted"]] == ["because"]
+
+
+def test_reasons_in_the_column_of_earlier_versions_are_read(bench: ShardBench) -> None:
+    """The column of the database is still called ``why``."""
+    with bench.history.writing() as connection:
+        connection.exec_driver_sql(
+            'INSERT INTO fleet_lifted (machine, at_s, "by", why, fault) '
+            "VALUES ('m', 7, 'ann', 'copied', 'two boards')"
+        )
+    assert lifted(bench.history) == [LiftedQuarantine("m", 7, "ann", "copied", "two boards")]
 
 
 def test_a_user_without_a_name_must_write_one(

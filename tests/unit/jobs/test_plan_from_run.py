@@ -34,8 +34,8 @@ def test_lengths_that_vary_are_planned_as_such(tmp_path: Path) -> None:
     lengths = np.resize([1, 9], 80)
     late = np.concatenate([begin + np.arange(length) for begin, length in zip(begins, lengths, strict=True)])
     single, seen = expected_of(tmp_path, late)
-    assert (single.burst, single.variation, single.together) == (1, 0.0, 1)
-    assert (seen.burst, seen.longest, seen.together) == (5, 9.0, 1)
+    assert (single.burst, single.variation, single.cluster_size) == (1, 0.0, 1)
+    assert (seen.burst, seen.longest, seen.cluster_size) == (5, 9.0, 1)
     assert seen.variation == pytest.approx(0.8), "lengths of 1 and 9: the standard deviation is 4"
     assert seen.rate == single.rate == late.size / (SECONDS * EACH)
 
@@ -47,5 +47,5 @@ def test_disturbances_of_one_cause_are_planned_together(tmp_path: Path) -> None:
     begins = begins + random.integers(0, 8, begins.size)
     late = np.concatenate([(begins + more) * EACH + 500 for more in (0, 3, 6)])
     _, seen = expected_of(tmp_path, np.sort(late))
-    assert (seen.burst, seen.together, seen.per_cause) == (1, 3, 3)
-    assert 3e9 <= seen.apart_ns < 30e9
+    assert (seen.burst, seen.cluster_size, seen.per_cause) == (1, 3, 3)
+    assert 3e9 <= seen.cluster_gap_ns < 30e9
