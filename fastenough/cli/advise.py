@@ -128,7 +128,7 @@ def _by_runs(names: Sequence[str], out: Path | None, store_path: Path, request: 
     "--out-dir",
     "out",
     cls=Option,
-    formerly=["--out"],
+    former_names=["--out"],
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
     help="Directory of a report with the path through the flowchart.",

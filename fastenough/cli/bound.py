@@ -107,7 +107,7 @@ def _print(bounds_of_cpus: Sequence[CpuBound]) -> None:
     "--out-dir",
     "report_path",
     cls=Option,
-    formerly=["--report"],
+    former_names=["--report"],
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
     help="Directory of a report with the terms and the bounds.",

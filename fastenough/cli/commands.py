@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Classes of commands and options: examples, lazily loaded groups, suggestions, former spellings of options."""
+"""Classes of commands and options: examples, lazily loaded groups, suggestions, former names of options."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Commands = Mapping[str, tuple[str, str]]
 
 
 class Option(click.Option):
-    """An option with former spellings, which are accepted and not shown.  It takes a value."""
+    """An option with former names, which are accepted and not shown.  It takes a value."""
 
-    def __init__(self, *arguments: Any, formerly: Sequence[str] = (), **more: Any) -> None:
+    def __init__(self, *arguments: Any, former_names: Sequence[str] = (), **more: Any) -> None:
         super().__init__(*arguments, **more)
-        self.formerly = tuple(formerly)
+        self.former_names = tuple(former_names)
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
         super().add_to_parser(parser, ctx)
-        if self.formerly:
-            parser.add_option(obj=self, opts=list(self.formerly), dest=self.name, action="store", nargs=self.nargs)
+        if self.former_names:
+            parser.add_option(obj=self, opts=list(self.former_names), dest=self.name, action="store", nargs=self.nargs)
 
 
 class Command(click.Command):

@@ -175,7 +175,7 @@ def _bisect(
     "--load",
     "loads",
     cls=Option,
-    formerly=["--loads"],
+    former_names=["--loads"],
     type=Loads(),
     default="cpu",
     show_default=True,

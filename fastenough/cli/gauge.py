@@ -341,7 +341,7 @@ def _clock(measured: Calibration, nominal_ps: int) -> str:
     "--out",
     "record",
     cls=Option,
-    formerly=["--record"],
+    former_names=["--record"],
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
     help="New file for the recording, instead of the store.",

@@ -189,7 +189,7 @@ def _print_result(hunted: HuntResult, culprit: MonitoredRun | None, out: Path | 
     "--out-dir",
     "report_path",
     cls=Option,
-    formerly=["--report"],
+    former_names=["--report"],
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
     help="Directory of a report: trials, result and cause.",

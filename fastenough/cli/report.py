@@ -88,7 +88,7 @@ def probe_of(recordings: Sequence[Recording], named: str | None) -> str | None:
     "--out-dir",
     "out",
     cls=Option,
-    formerly=["--out"],
+    former_names=["--out"],
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("report"),
     show_default=True,

@@ -110,7 +110,7 @@ class _RunCommand(Command):
     "--load",
     "loads",
     cls=Option,
-    formerly=["--loads"],
+    former_names=["--loads"],
     type=Loads(),
     metavar="NAMES",
     default="none",

@@ -176,7 +176,7 @@ def _caught_up(site: Site, follow: Follow | None, *, all_boards: bool, own: bool
     "--out-dir",
     "out_dir",
     cls=Option,
-    formerly=["--into"],
+    former_names=["--into"],
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
     help="Write the pages to this directory instead of serving them, for any web server.",
