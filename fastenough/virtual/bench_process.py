@@ -163,7 +163,12 @@ def down() -> bool:
     was_there = directory.exists()
     lock = _lock(directory)
     if not any(end_holder(lock, number, _DOWN_TIMEOUT_S) for number in (signal.SIGTERM, signal.SIGKILL)):
-        raise FastenoughError(f"the bench process ({holder(lock)}) does not stop; see what it waits for")
+        pid = holder(lock)
+        raise FastenoughError(
+            f"the bench process (PID {pid}) did not end within {_DOWN_TIMEOUT_S:g} s of SIGKILL: it waits in the "
+            f"kernel, as for a disk or a network file system. Show where with: ps -o pid,stat,wchan:32,args -p {pid}; "
+            "repair that, or reboot; then run again: fastenough bench down"
+        )
     try:
         with hold_lock(lock):
             shutil.rmtree(directory, ignore_errors=True)

@@ -140,6 +140,21 @@ def test_the_holder_of_the_lock_is_ended_and_no_other(run_folder: Path) -> None:
     assert holder(lock) is None
 
 
+def test_a_holder_that_the_kernel_does_not_end_is_named_with_a_remedy(
+    run_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command of the message shows the process and is complete."""
+    monkeypatch.setattr(bench_process, "end_holder", lambda lock, number, timeout_s: False)
+    bench_directory()
+    with bystander(LOCKING.format(lock="lockf"), str(run_folder / "bench.lock")) as keeping:
+        with pytest.raises(FastenoughError) as failure:
+            down()
+        show = str(failure.value).partition("with: ")[2].partition(";")[0].split()
+        shown = subprocess.run(show, capture_output=True, text=True, check=True).stdout
+        assert show[0] == "ps" and shown.splitlines()[1].split()[0] == str(keeping.pid)
+    assert str(failure.value).endswith("fastenough bench down")
+
+
 def test_a_holder_that_will_not_end_is_killed(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_process, "_DOWN_TIMEOUT_S", 0.2)
     lock = run_folder / "bench.lock"
