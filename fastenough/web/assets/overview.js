@@ -4,6 +4,7 @@
 
 const form = document.querySelector("form.filters"), rows = [...document.querySelectorAll("#boards tbody tr")];
 const PAGED = form !== null && "paged" in form.dataset;   // the server searches, sorts and pages
+const FORMER_STATES = {lent: "reserved"};   // in addresses of earlier versions
 let drawnFor = null;
 
 function filter() {
@@ -96,12 +97,19 @@ async function drawHeat() {
   drawn();
 }
 
+/** Replace the former name of a state in the address. */
+function renewAddress() {
+  const state = new URLSearchParams(location.hash.slice(1)).get("state");
+  if (Object.hasOwn(FORMER_STATES, state)) say("state", FORMER_STATES[state]);
+}
+
 function filterHere() {
   form.hidden = false;
+  renewAddress();
   makeSortable();
   form.addEventListener("submit", event => event.preventDefault());
   form.addEventListener("input", event => { say(event.target.dataset.filter, event.target.value); filter(); });
-  addEventListener("hashchange", () => { filter(); order(); });
+  addEventListener("hashchange", () => { renewAddress(); filter(); order(); });
   filter();
   order();
 }

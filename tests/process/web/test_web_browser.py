@@ -171,6 +171,22 @@ def test_boards_are_found_and_the_filter_stands_in_the_address(browser: Browser,
         assert page.inner_text("#matching") == f"1 of {len(served.farm.boards) - 1} boards"
 
 
+def test_the_former_name_of_a_state_in_the_address_is_replaced(
+    browser: Browser, served: Served, tmp_path: Path
+) -> None:
+    site = site_of(served.farm, tmp_path)
+    declare(site.history, served.farm.silent, state="reserved", reason="reserved by desk/somebody")
+    with serving(site, served.farm) as found:
+        for address in ("#state=lent&sort=1", "#state=reserved&sort=1"):
+            with opened(browser, f"{found.url}/{address}") as page:
+                rows = page.locator("#boards tbody tr:visible")
+                assert rows.evaluate_all("rows => rows.map(row => row.dataset.board)") == [served.farm.silent]
+                assert page.input_value("[data-filter='state']") == "reserved"
+                assert page.url == f"{found.url}/#state=reserved&sort=1"
+                page.evaluate("location.hash = '#state=lent'")
+                page.wait_for_function("location.hash === '#state=reserved'")
+
+
 def test_the_span_of_the_first_page_is_that_of_its_bars_and_its_figure(browser: Browser, served: Served) -> None:
     bars = f"tr[data-board={served.farm.injected.board}] svg.spark path"
     with opened(browser, served.url + "/") as page:
