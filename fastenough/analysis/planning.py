@@ -23,8 +23,8 @@ from fastenough.analysis.power import (
     MOST_NS,
     SEED,
     ExpectedMisses,
-    MeasuredMisses,
     Schedule,
+    expected_misses,
     fails,
     passes,
     share_of,
@@ -97,22 +97,9 @@ def activations_to_decide(cpu: CpuEvidence) -> int | None:
     if not seen.possibly:
         misses = ExpectedMisses(_UNSEEN * (declared or 1) / seen.n, declared or 1, float(declared or 1))
         return _least_number(UndecidedMeasurement(required, misses, 0.0, seen.n, period_ns, interval_ns))
-    misses = _measured(seen).expected()
+    misses = expected_misses(seen, exceeded=seen.possibly, number=seen.most, causes=seen.clusters.most)
     causes = seen.possibly / misses.per_cause
     return _least_number(UndecidedMeasurement(required, misses, causes, seen.n, period_ns, interval_ns))
-
-
-def _measured(seen: Disturbances) -> MeasuredMisses:
-    return MeasuredMisses(
-        seen.n,
-        seen.possibly,
-        seen.most,
-        seen.longest,
-        seen.longest_run,
-        seen.independent,
-        seen.scale_ns,
-        seen.clusters.most,
-    )
 
 
 @lru_cache(maxsize=256)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastenough.analysis import blocks, bounds, clusters, sequential
+from fastenough.analysis.assessment import StatedMaximum
 from fastenough.analysis.cpu_evidence import MINIMUM_DURATION_NS, UNSEEN_WITH_PERIOD, CpuEvidence, p_value_of
 from fastenough.analysis.dependence import scale_of
 from fastenough.analysis.disturbances import (
@@ -111,36 +112,23 @@ class ExpectedMisses:
         return min(resolved, 0.9 * _MOST_PLACED * self.burst / self.rate)
 
 
-@dataclass(frozen=True)
-class MeasuredMisses:
-    """``exceeded`` misses of one CPU in ``n`` activations, in ``number`` disturbances; the other fields as those of
-    :class:`StatedMaximum`, ``clusters`` as its number of clusters."""
+def expected_misses(cpu: Disturbances | StatedMaximum, *, exceeded: int, number: int, causes: int) -> ExpectedMisses:
+    """Misses in disturbances like those of a CPU: mean length, its variation, and number per cause.
 
-    n: int
-    exceeded: int
-    number: int
-    longest: int
-    longest_run: float
-    independent: float
-    scale_ns: float
-    clusters: int
-
-    def expected(self) -> ExpectedMisses:
-        """Misses in disturbances like these: mean length, its variation, and number per cause.
-
-        If there are too few disturbances to estimate these, each has the greatest possible length.
-        """
-        rate, number = self.exceeded / self.n, self.number
-        if not self.scale_ns and self.independent < 1:
-            return ExpectedMisses(rate, max(1, self.longest), max(self.longest_run, float(self.longest)))
-        burst, cluster_size, variation = _per(self.exceeded, number), 1, 0.0
-        if self.scale_ns:
-            cluster_size = max(1, round(number / max(1, self.clusters)))
-        elif burst > 1:
-            variation = math.sqrt(max(0.0, number / self.independent - 1.0))
-        else:  # the recording may not show which misses follow each other
-            burst = _per(self.exceeded, min(number, self.independent))
-        return ExpectedMisses(rate, burst, max(self.longest_run, float(burst)), variation, cluster_size, self.scale_ns)
+    ``exceeded`` misses in ``number`` disturbances of so many ``causes``: clusters, if these are dependent.  If there
+    are too few disturbances to estimate length and variation, each has the greatest possible length.
+    """
+    rate = exceeded / cpu.n
+    if not cpu.scale_ns and cpu.independent < 1:
+        return ExpectedMisses(rate, max(1, cpu.longest), max(cpu.longest_run, float(cpu.longest)))
+    burst, cluster_size, variation = _per(exceeded, number), 1, 0.0
+    if cpu.scale_ns:
+        cluster_size = max(1, round(number / max(1, causes)))
+    elif burst > 1:
+        variation = math.sqrt(max(0.0, number / cpu.independent - 1.0))
+    else:  # the recording may not show which misses follow each other
+        burst = _per(exceeded, min(number, cpu.independent))
+    return ExpectedMisses(rate, burst, max(cpu.longest_run, float(burst)), variation, cluster_size, cpu.scale_ns)
 
 
 def _per(exceeded: int, events: float) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fastenough import words
 from fastenough.analysis import judge
 from fastenough.analysis.assessment import Judgment, StatedMaximum
-from fastenough.analysis.power import ExpectedMisses, MeasuredMisses, PlannedVerdict, PlanQuestion
+from fastenough.analysis.power import ExpectedMisses, PlannedVerdict, PlanQuestion, expected_misses
 from fastenough.model import BadInput, Requirement, Verdict
 from fastenough.recording import Recording
 
@@ -95,8 +95,9 @@ def plan_from_run(required: Requirement, recording: Recording, boards: int = 1) 
     )
     independent = ExpectedMisses(worst.exceeded / worst.n)
     expected = [independent]
-    if independent.rate and (seen := _seen(worst)) != independent:
-        expected.append(seen)
+    if independent.rate:
+        seen = expected_misses(worst, exceeded=worst.exceeded, number=worst.disturbances[1], causes=worst.clusters)
+        expected += [seen] if seen != independent else []
     return _plan(required, period_ns, boards, basis, expected)
 
 
@@ -118,20 +119,6 @@ def _period_ns(recording: Recording, worst: StatedMaximum) -> int:
     if period_ns <= 0:
         raise BadInput(f"run {recording.run_id} states no period and no duration; give --expect as misses per hour")
     return period_ns
-
-
-def _seen(worst: StatedMaximum) -> ExpectedMisses:
-    """Expected misses in disturbances like those of this CPU."""
-    return MeasuredMisses(
-        worst.n,
-        worst.exceeded,
-        worst.disturbances[1],
-        worst.longest,
-        worst.longest_run,
-        worst.independent,
-        worst.scale_ns,
-        worst.clusters,
-    ).expected()
 
 
 def _cautions(worst: StatedMaximum, required: Requirement) -> Iterator[str]:
