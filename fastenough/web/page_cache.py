@@ -98,6 +98,14 @@ class GrowingPage:
     def _has_ended(self) -> bool:
         return self.whole is not None or self._error is not None
 
+    async def complete(self) -> CachedPage:
+        """The whole page, once it is made; raises the exception of a failed page."""
+        await self._end()
+        if self._error is not None:
+            raise self._error
+        assert self.whole is not None
+        return self.whole
+
     async def _end(self) -> None:
         while not self._has_ended:
             await self._changed.wait()
@@ -121,7 +129,6 @@ class PageCache:
 
     def __init__(self) -> None:
         self._kept: dict[Hashable, CachedPage] = {}
-        self._making: dict[Hashable, asyncio.Lock] = {}
         self._growing: dict[Hashable, tuple[GrowingPage, asyncio.Task[None]]] = {}
 
     def _fresh(self, address: Hashable) -> CachedPage | None:
@@ -129,17 +136,9 @@ class PageCache:
         return page if page is not None and time.monotonic() - page.made_s < FRESH_S else None
 
     async def get(self, address: Hashable, make: Callable[[], bytes]) -> CachedPage:
-        """The cached page, or the result of ``make``, which runs in another thread; its exceptions are raised here."""
-        page = self._fresh(address)
-        if page is not None:
-            return page
-        lock = self._making.setdefault(address, asyncio.Lock())
-        try:
-            async with lock:
-                return self._fresh(address) or self._keep(address, CachedPage.of(await run_in_threadpool(make)))
-        finally:
-            if not lock.locked():
-                self._making.pop(address, None)
+        """The cached page, or the result of ``make``, which runs in another thread; raises its exceptions."""
+        page = await self.begun(address, lambda: iter((make(),)))
+        return page if isinstance(page, CachedPage) else await page.complete()
 
     async def begun(self, address: Hashable, parts: Callable[[], Iterator[bytes]]) -> CachedPage | GrowingPage:
         """The cached page, or an incomplete page once it has its first part; raises the exception of a failed page."""
