@@ -61,7 +61,7 @@ def main() -> None:
             (folder / str(merged)).mkdir()
             with filled_archive(folder / str(merged), merged=merged) as bench:
                 expected = {name: [list(row) for row in rows] for name, rows in by_duckdb(bench.folder).items()}
-                asked = [python, "-c", _ASKED, bench.folder, str(LIMIT_NS), json.dumps(QUESTIONS)]
+                asked: list[str | Path] = [python, "-c", _ASKED, bench.folder, str(LIMIT_NS), json.dumps(QUESTIONS)]
                 found = json.loads(subprocess.run(asked, check=True, stdout=subprocess.PIPE, text=True).stdout)
             for engine, answers in found.items():
                 assert answers == expected, (engine, answers, expected)

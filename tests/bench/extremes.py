@@ -62,7 +62,8 @@ def regular(repetitions: int) -> None:
     print("| data | method | refused | interval covers |\n|---|---|---|---|")
     cases: dict[str, tuple[Callable[[int, int], Values], float]] = {
         "clock with a step of a quarter of the scale": (discrete, true_level_ns(0.0, HOUR_NS)),
-    } | {
+    }
+    cases |= {
         f"each tenth second {scales:g} scales greater": (
             partial(periodic, scales=scales),
             true_periodic_level_ns(HOUR_NS, scales),

@@ -102,15 +102,17 @@ def _kill_in_mid_boot(field: Field) -> None:
     field.become("measuring", HANGS, *WELL)
 
 
+def _boot_all(field: Field) -> None:
+    field.start()
+    field.become("measuring", DEAD, HANGS, SWITCH, *WELL)
+
+
 def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="fastenough-bench-farm-"))
     try:
         with _field(folder) as field:
             field.client("somebody", "-p", RESERVED, "acquire")
-            _timed(
-                "19 boards booted and measuring",
-                lambda: (field.start(), field.become("measuring", DEAD, HANGS, SWITCH, *WELL))[0],
-            )
+            _timed("19 boards booted and measuring", lambda: _boot_all(field))
             before = {name: field.switched(name) for name in (*WELL, RESERVED)}
             _fall_ill(field)
             time.sleep(CYCLE_S * CYCLES)

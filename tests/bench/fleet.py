@@ -7,6 +7,7 @@ above the 99.9 % quantile of what the stated one would show.
 
 from __future__ import annotations
 
+import statistics
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ def shares(repetitions: int, random: np.random.Generator) -> bool:
         }
         for power in (1.0, 0.95):
             wrong, right = (
-                np.mean([_ever_passes(random, decided, within, power) for _ in range(repetitions)])
+                statistics.fmean(_ever_passes(random, decided, within, power) for _ in range(repetitions))
                 for within in (share, 1.0)
             )
             held &= bool(wrong <= _most(repetitions))

@@ -381,8 +381,8 @@ def ten_thousand(history: History, folder: Path) -> Iterator[str]:
     with history.writing() as connection:
         for table in (BOARD, NOW):
             columns = [column.name for column in table.columns]
-            rows = next(rows for each, rows in boards_rows(BIG) if each is table)
-            for_new = [dict(zip(columns, row, strict=True)) for row in rows if row[0] > 1000]
+            table_rows = next(rows for each, rows in boards_rows(BIG) if each is table)
+            for_new = [dict(zip(columns, row, strict=True)) for row in table_rows if row[0] > 1000]
             connection.execute(insert(table), for_new)
     took = seconds(lambda: board_statuses(history, OWNER, END_S), 2)
     yield (f"- overview, which alerts are made of as well, of 10,000 boards: {took:.2f} s")

@@ -177,7 +177,7 @@ def thread_of(task: subprocess.Popen[bytes]) -> int:
 def soak_monitor(pace: Pace, folder: Path) -> str:
     """The monitor, watching a task that is woken once a period, or less often where it is late."""
     with service([PROBE, *TASK, "--until-interrupt"]) as task:
-        argv = [
+        argv: list[str | Path] = [
             MONITOR,
             f"--pid={thread_of(task)}",
             "--policy=any",

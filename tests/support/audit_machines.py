@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -176,15 +177,15 @@ COMMANDS = {
 MADE = {"imx": imx, "laptop": laptop, "server": server}
 
 
-def recorded(path: Path) -> dict[str, Any]:
+def recorded(path: Path) -> Mapping[str, Any]:
     case = json.loads(path.read_text())
     return collect(FakeLink(case["files"], case["commands"]))
 
 
-def made(name: str, **more: str) -> dict[str, Any]:
+def made(name: str, **more: str) -> Mapping[str, Any]:
     """One of the machines put together by hand."""
     return collect(FakeLink(MADE[name]() | more, COMMANDS.get(name, {})))
 
 
-def machines() -> dict[str, dict[str, Any]]:
+def machines() -> dict[str, Mapping[str, Any]]:
     return {path.stem: recorded(path) for path in CASES} | {name: made(name) for name in MADE}

@@ -83,14 +83,17 @@ def joined(parts: list[Counted], axis: int) -> Counted:
     if axis == 0:
         return Counted(
             parts[0].n,
-            *(
-                np.concatenate([getattr(part, name) for part in parts])
-                for name in ("exceeded", "runs", "squares", "longest", "counts")
-            ),
+            np.concatenate([part.exceeded for part in parts]),
+            np.concatenate([part.runs for part in parts]),
+            np.concatenate([part.squares for part in parts]),
+            np.concatenate([part.longest for part in parts]),
+            np.concatenate([part.counts for part in parts]),
         )
     return Counted(
         sum(part.n for part in parts),
-        *(sum(getattr(part, name) for part in parts) for name in ("exceeded", "runs", "squares")),
+        np.sum([part.exceeded for part in parts], axis=0),
+        np.sum([part.runs for part in parts], axis=0),
+        np.sum([part.squares for part in parts], axis=0),
         np.max([part.longest for part in parts], axis=0),
         np.concatenate([part.counts for part in parts], axis=1),
     )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ def autocorrelated(random: np.random.Generator, correlation: float) -> Values:
     return np.asarray(stats.gumbel_r.ppf(stats.norm.cdf(scores), 60_000, 5_000))
 
 
-def _times(factors: Values) -> Case:
+def _times(factors: NDArray[np.floating[Any]]) -> Case:
     return lambda random: independent(random) * factors
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -65,7 +66,7 @@ class RareStalls:
 
     @property
     def seconds(self) -> int:
-        return round(-np.log1p(-_HOLDING) * self.every_s)
+        return round(-math.log1p(-_HOLDING) * self.every_s)
 
     @property
     def _median_ns(self) -> float:

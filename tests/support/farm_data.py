@@ -286,7 +286,7 @@ def _event(run: _Run, at_s: int, cpu: int, value_ns: int) -> dict[str, Any]:
 
 def _with_one_more(count: NDArray[np.int64]) -> NDArray[np.int64]:
     """One of those in the first bucket is taken from it: every due period is told of once."""
-    return np.append(count, 1) - np.eye(1, count.size + 1, dtype=np.int64)[0]
+    return np.asarray(np.append(count, 1) - np.eye(1, count.size + 1, dtype=np.int64)[0])
 
 
 def _latencies(random: np.random.Generator, run: _Run, begin_s: int, cpu: int) -> Histogram:

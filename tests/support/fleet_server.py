@@ -87,7 +87,12 @@ class FleetServer:
 
     def client(self, user: str, **options: Any) -> Client:
         """An MQTT client of a board, by default under its machine id."""
-        words = {"username": user, "password": self.passwords[user], "identifier": user, "timeout": 5} | options
+        words: dict[str, Any] = {
+            "username": user,
+            "password": self.passwords[user],
+            "identifier": user,
+            "timeout": 5,
+        } | options
         context = ssl.create_default_context(cafile=str(self.folder / "tls.crt"))
         return Client("127.0.0.1", self.mqtt, tls_context=context, **words)
 
@@ -102,7 +107,8 @@ def fleet_server(folder: Path) -> Iterator[FleetServer]:
     make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
     names = "-addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout tls.key -out tls.crt"
     subprocess.run([*make.split(), *names.split()], cwd=folder, check=True, capture_output=True)
-    server = FleetServer(folder, *free_ports(2))
+    port, mqtt = free_ports(2)
+    server = FleetServer(folder, port, mqtt)
     text = (_FOLDER / "nats.conf").read_text().replace('"/data"', f'"{folder}/data"').replace("/tls/", f"{folder}/")
     for old, new in (("0.0.0.0:4222", server.port), ("0.0.0.0:8883", server.mqtt)):
         assert old in text

@@ -40,7 +40,7 @@ from fastenough.fleet.trial import FleetTrialResult
 from fastenough.gauge.calibration import Calibration, SelfTest
 from fastenough.gauge.ports import Port
 from fastenough.gauge.protocol import Identity
-from fastenough.hunt.search import Confirmed
+from fastenough.hunt.phases import Confirmed
 from fastenough.implementations.catalogue import ProbeEntry
 from fastenough.jobs.ab import AbResult
 from fastenough.jobs.bisect import CommitBisection

@@ -49,7 +49,7 @@ class BootStrategy(Strategy):
     """``burnt`` never comes up, ``stuck`` waits for ever."""
 
     bindings = _BINDINGS
-    status = attr.ib(default=Status.unknown)
+    status: Status = attr.ib(default=Status.unknown)
 
     @never_retry
     @step(args=["status"])
@@ -86,4 +86,4 @@ class MuteStrategy(Strategy):
     """It does not say its states."""
 
     bindings = _BINDINGS
-    status = attr.ib(default="unknown")
+    status: str = attr.ib(default="unknown")

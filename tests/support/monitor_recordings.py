@@ -105,7 +105,8 @@ def _head(plan: Watched) -> dict[str, Any]:
         "board": "testboard",
         "load": {"name": plan.load, "commands": []},
         "configuration": {"name": "stock", "kernel_release": None, "kernel_config_sha256": None, "command_line": None},
-    } | plan.head
+        **plan.head,
+    }
 
 
 def _values(plan: Watched, random: np.random.Generator, cpu: int) -> dict[str, NDArray[np.int64]]:

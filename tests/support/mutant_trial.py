@@ -71,7 +71,8 @@ PASSING: dict[str, dict[str, Any]] = {
 
 def _made(folder: Path, name: str, cpus: int = 1, scale: int = 1, **change: Any) -> bytes:
     values = [[interval // scale for interval in cpu] for cpu in _values(len(name), cpus)]
-    plan = made.Plan(values, **({"load": "cpu", "period_ns": 400_000, "run_id": "r"} | change))
+    usual: dict[str, Any] = {"load": "cpu", "period_ns": 400_000, "run_id": "r"}
+    plan = made.Plan(values, **(usual | change))
     return made.write(folder / "made.jsonl", plan).read_bytes()
 
 

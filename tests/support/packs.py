@@ -87,7 +87,7 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
 
 def with_files(pack: bytes, changed: Mapping[str, bytes]) -> bytes:
     """The pack with other content, and the hashes of it in its manifest: what a forger can do without a key."""
-    files = files_of(pack) | changed
+    files = {**files_of(pack), **changed}
     manifest = json.loads(files["manifest.json"])
     for member in manifest["members"]:
         content = files[member["name"]]

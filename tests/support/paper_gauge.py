@@ -82,7 +82,8 @@ class PaperGauge(threading.Thread):
     def reset(self) -> None:
         """As its button does."""
         self._power = time.monotonic_ns()
-        self.mode, self._streaming, self.asked = "none", False, {}
+        self.mode, self._streaming = "none", False
+        self.asked: dict[str, int] = {}
         self._running = False
         self._begin()
 

@@ -44,8 +44,14 @@ class Served:
     """A site, the farm it is of, and the port it is served at."""
 
     site: Site
-    farm: FarmData
+    known_farm: FarmData | None
     port: int
+
+    @property
+    def farm(self) -> FarmData:
+        """The farm of the site; only for sites that were made from one."""
+        assert self.known_farm is not None
+        return self.known_farm
 
     @property
     def url(self) -> str:

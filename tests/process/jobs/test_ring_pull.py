@@ -10,6 +10,8 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from fastenough.jobs.pull import BoardAnnotations
 from fastenough.link import LocalLink
 from fastenough.link import ring as ring_of_link
 from fastenough.model import BadInput
-from fastenough.recording import LoadStated, read_recording
+from fastenough.recording import Head, LoadStated, read_recording
 from fastenough.recording.building import HeadAdditions, completed_head, line_bytes
 from fastenough.store import Store
 from tests.support.cli_calls import ROOT, command_line, environment
@@ -128,6 +130,10 @@ def test_a_recording_that_grows_is_fetched_from_where_it_was(tmp_path: Path) -> 
     check_all_there(ring, store)
 
 
+def _with_load(stated: LoadStated, _: Head) -> HeadAdditions:
+    return HeadAdditions("b", load=stated)
+
+
 def test_what_was_stated_when_a_recording_was_seen_first_holds_for_all_of_it(tmp_path: Path) -> None:
     """Whoever changes the farm's file does not change what a board has been doing."""
     ring, store = tmp_path / "ring", Store(tmp_path / "store")
@@ -135,9 +141,7 @@ def test_what_was_stated_when_a_recording_was_seen_first_holds_for_all_of_it(tmp
     lines = whole.read_bytes().splitlines(keepends=True)
     whole.write_bytes(b"".join(lines[:4]))
     for stated in (LoadStated("none"), LoadStated("controller")):
-        told = job.pull(
-            LocalLink(), str(ring), store, job.BoardNames("b", lambda _, it=stated: HeadAdditions("b", load=it)), list
-        )
+        told = job.pull(LocalLink(), str(ring), store, job.BoardNames("b", partial(_with_load, stated)), lambda: None)
         whole.write_bytes(b"".join(lines))
     assert store.load(told.stored[0].run_id).head.load == LoadStated("none")
 
@@ -159,7 +163,9 @@ def test_only_what_was_recorded_since_the_board_was_booted_gets_its_profile(tmp_
         as_services_write(put(ring, 3), boot_id=str(collect(LocalLink())["boot_id"])),
     ]
     with LocalBoard(probe="").boot(AS_BOOTED) as here:
-        told = job.pull(LocalLink(), str(ring), store, job.BoardNames("b", BoardAnnotations("b", here).added), list)
+        told = job.pull(
+            LocalLink(), str(ring), store, job.BoardNames("b", BoardAnnotations("b", here).added), lambda: None
+        )
     heads = [store.load(run).head for run in runs]
     assert [one.profile for one in told.stored] == [head.profile is not None for head in heads] == [False, False, True]
     assert [head.configuration is not None for head in heads] == [False, False, True]
@@ -175,10 +181,10 @@ def test_a_profile_holds_until_the_board_is_booted_again(tmp_path: Path) -> None
     whole = first.read_bytes().splitlines(keepends=True)
     first.write_bytes(b"".join(whole[:2]))
     with LocalBoard(probe="").boot(AS_BOOTED) as here:
-        job.pull(LocalLink(), str(ring), store, job.BoardNames("b", BoardAnnotations("b", here).added), list)
+        job.pull(LocalLink(), str(ring), store, job.BoardNames("b", BoardAnnotations("b", here).added), lambda: None)
     first.write_bytes(b"".join(whole))
     runs += [as_services_write(put(ring, serial), boot_id=boot) for serial, boot in ((2, now), (3, "0" * 36))]
-    job.pull(LocalLink(), str(ring), store, job.BoardNames("b", lambda head: HeadAdditions("b")), list)
+    job.pull(LocalLink(), str(ring), store, job.BoardNames("b", lambda head: HeadAdditions("b")), lambda: None)
     assert [store.load(run).head.profile is not None for run in runs] == [True, True, False]
 
 
@@ -307,7 +313,7 @@ def _mode_of(line: bytes, **change: Any) -> bytes:
     return line_bytes(json.loads(line) | change)
 
 
-HOSTILE = {
+HOSTILE: dict[str, Callable[[list[bytes]], list[bytes]]] = {
     "no recording": lambda lines: [b"hello\n"],
     "binary": lambda lines: [bytes(range(256)) * 100 + b"\n"],
     "another's name": lambda lines: [_mode_of(lines[0], run_id="20260101T000000Z-ffffffff"), *lines[1:]],
@@ -476,9 +482,9 @@ def test_a_machine_without_a_probe_is_pulled_from(tmp_path: Path) -> None:
     for folder in ("fastenough", "format"):
         shutil.copytree(ROOT / folder, checkout / folder, ignore=shutil.ignore_patterns("__pycache__"))
     put(ring, 1)
-    there = {"cwd": checkout, "more": {"PYTHONPATH": str(checkout)}}
-    assert command_line("run", "timer", **there).returncode == 5, "there is no probe"
-    done = command_line("monitor", "pull", f"--ring={ring}", f"--store={store}", **there)
+    there = partial(command_line, cwd=checkout, more={"PYTHONPATH": str(checkout)})
+    assert there("run", "timer").returncode == 5, "there is no probe"
+    done = there("monitor", "pull", f"--ring={ring}", f"--store={store}")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("stored ")
 
