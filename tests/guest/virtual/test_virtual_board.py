@@ -17,10 +17,9 @@ import pytest
 from fastenough.link.base import Link, Stalled
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.virtual import board as board_module
-from fastenough.virtual import packages
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.initramfs import Archive
-from fastenough.virtual.kernels import KERNELS, KernelPackage
+from fastenough.virtual.kernels import KERNELS, Kernel, KernelPackage
 from fastenough.virtual.machines import MACHINES
 from fastenough.virtual.packages import fetch
 from fastenough.virtual.pins import Pins
@@ -167,7 +166,7 @@ def test_ends_with_its_bench_and_leaves_nothing() -> None:
 
 
 def test_a_guest_that_does_not_boot_shows_its_console(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(kernel: packages.Kernel) -> bytes:
+    def broken(kernel: Kernel) -> bytes:
         archive = Archive()
         archive.file("init", b"no program", 0o755)
         return archive.finish()

@@ -15,6 +15,7 @@ import pytest
 from fastenough.board import AS_BOOTED, open_board
 from fastenough.facts import FACTS, collect
 from fastenough.link import LocalLink
+from fastenough.link.agent import AgentLink
 from fastenough.loads import RunningLoad, find_load
 from fastenough.model import Outcome
 from fastenough.store import Store
@@ -86,6 +87,7 @@ def test_a_load_on_a_board_behind_ssh_is_proven_and_gone(server: Server) -> None
             assert with_words("stress-ng")
         assert (proof.cpu_time_s or 0) > 0
         assert (proof.processes or 0) >= 1
+        assert isinstance(booted.link, AgentLink)
         assert server.processes() == [booted.link.agent_pid]
     assert eventually(lambda: not server.processes(), 5)
 

@@ -6,7 +6,7 @@ Those that measure are validated where the tests run them, by `require_valid`.""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -34,6 +34,7 @@ from fastenough.cli.output import print_json
 from fastenough.farm.bisect import bisect
 from fastenough.farm.state_file import Beat, FarmState
 from fastenough.farm.state_machine import BoardPhase, BoardState
+from fastenough.gauge.flash import BOARDS
 from fastenough.hunt.phases import Confirmed
 from fastenough.hunt.search import Search
 from fastenough.hunt.space import Part
@@ -70,7 +71,7 @@ miss-rate = 0
 _CYCLICTEST = ROOT / "tests" / "cases" / "exchange" / "cyclictest-2.10-histogram.txt"
 _UNSIGNALLED = SimpleNamespace(listen=lambda: None)
 """Signals are those of the tests."""
-COMMANDS = {
+COMMANDS: dict[str, Sequence[Sequence[str]]] = {
     "list": [(), ("--last", "1")],
     "show": [("last",)],
     "report": [("--limit", "1ms"), ("--limit", "1us", "--beside", "at91sam"), ()],
@@ -218,7 +219,7 @@ def test_a_bisection_has_the_form_of_its_schema(tmp_path: Path, monkeypatch: pyt
 def test_a_written_firmware_has_the_form_of_its_schema(monkeypatch: pytest.MonkeyPatch) -> None:
     written = SimpleNamespace(flash=lambda *_: None)
     monkeypatch.setattr(gauge, "find_firmware", lambda _: Path("gauge.hex"))
-    monkeypatch.setitem(gauge.BOARDS, "uno", written)
+    monkeypatch.setitem(BOARDS, "uno", written)
     words = ["gauge", "flash", "uno", "/dev/ttyACM0", "--json"]
     done = CliRunner().invoke(cli, words, obj=_UNSIGNALLED, catch_exceptions=False)
     assert require_valid("gauge flash", done.stdout)["written"]

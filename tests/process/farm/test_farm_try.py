@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shutil
@@ -130,7 +131,7 @@ def test_where_there_is_no_network_of_its_own_a_trial_says_who_can_disturb_it(mo
         def unshare(self, flags: int) -> int:
             return -1
 
-    monkeypatch.setattr(trial.ctypes, "CDLL", lambda *_, **__: Refusing())
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: Refusing())
     said: list[str] = []
     trial.leave_network(said.append)
     assert len(said) == 1 and "other local users can reach labgrid" in said[0]

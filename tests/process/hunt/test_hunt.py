@@ -253,7 +253,7 @@ def test_a_hunt_keeps_to_its_budget_by_the_clock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between_s: float
 ) -> None:
     """What passes before the first trial and between trials counts, and the time of the monitor is kept back."""
-    clock = SimpleNamespace(now_s=1000.0, monotonic=lambda: clock.now_s)
+    clock: SimpleNamespace = SimpleNamespace(now_s=1000.0, monotonic=lambda: clock.now_s)
 
     def pass_time(seconds: float, result: object) -> object:
         clock.now_s += seconds

@@ -13,6 +13,7 @@ import pytest
 from fastenough.analysis import judge, words
 from fastenough.board.local import LocalBoard
 from fastenough.campaign import Entry, Plan
+from fastenough.hunt.phases import CONFIRMATION_TURNS
 from fastenough.hunt.recipes import description_of
 from fastenough.hunt.search import Search
 from fastenough.hunt.trials import Phase
@@ -22,7 +23,7 @@ from fastenough.recording.culprits import UNKNOWN
 from fastenough.report.conclusions import hunt_section
 from fastenough.report.document import Preformatted, ReportTable, Section
 from fastenough.store import Store
-from tests.support.hunt_machines import CONFIRMATION_TURNS, Kind, Machine, searched
+from tests.support.hunt_machines import Kind, Machine, searched
 from tests.support.recordings import Plan as Recorded
 from tests.support.recordings import recording
 

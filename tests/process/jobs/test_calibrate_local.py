@@ -74,7 +74,7 @@ def test_tasks_of_a_core_are_delayed_by_the_cores_own_program(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     made_up = CoreUser("made-up-user", core="/proc/version", without="no core", platform="made-up")
-    monkeypatch.setitem(IMPLEMENTATIONS, made_up.name, made_up)  # type: ignore[arg-type]
+    monkeypatch.setitem(IMPLEMENTATIONS, made_up.name, made_up)
     first, *others = calibrate(open_board("local"), AS_BOOTED, plan, implementation=made_up.name)
     assert sum(row.injected for row in first.rows) > 0 and not first.missed
     assert len(others) == 2 and not any(other.applicable for other in others)

@@ -52,11 +52,13 @@ def test_each_run_has_the_monitors_behind_it(tmp_path: Path, monkeypatch: pytest
         assert beside.head.parameters["said"] == "--policy=other --comm=fastenough-prob --until-interrupt --record=-"
         assert beside.duration_ns > 0
     listed = [run for run in store.runs() if run.probe == "monitor"]
-    assert [run.planned[run.position].endswith("the monitor beside it") for run in listed] == [True, True]
-    for run in listed:
-        totals = [store.load(run.id).totals[series.id] for series in store.load(run.id).named("expiry-to-return")]
-        assert run.worst_ns == max(total.maximum or 0 for total in totals)
-        assert run.samples == sum(total.total for total in totals)
+    titles = [(summary.planned or ())[summary.position or 0] for summary in listed]
+    assert [title.endswith("the monitor beside it") for title in titles] == [True, True]
+    for summary in listed:
+        recording = store.load(summary.id)
+        totals = [recording.totals[series.id] for series in recording.named("expiry-to-return")]
+        assert summary.worst_ns == max(total.maximum or 0 for total in totals)
+        assert summary.samples == sum(total.total for total in totals)
 
 
 def test_the_threads_of_a_run_are_watched_and_no_other_probes(

@@ -20,6 +20,7 @@ import pytest
 
 from fastenough.model import BadInput, Outcome
 from fastenough.recording import Recording, read_recording
+from fastenough.recording.head import RecordedSetting
 from tests.support.privileges import needs_root
 from tests.support.processes import eventually, recorded, rights
 
@@ -80,7 +81,7 @@ def test_clock(probe_binary: str, tmp_path: Path, clock: str) -> None:
     assert all(taken + missed == corrected for taken, missed, corrected, _ in _corrected_by_wakeup(recording))
 
 
-def _settings(recording: Recording, name: str) -> list[dict[str, object]]:
+def _settings(recording: Recording, name: str) -> list[RecordedSetting]:
     return [setting for setting in recording.head.settings if setting.name == name]
 
 

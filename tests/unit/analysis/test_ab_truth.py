@@ -117,12 +117,14 @@ def test_what_recurs_with_the_runs_is_no_effect(busy: str) -> None:
 
 def test_runs_without_a_period_have_none() -> None:
     random, first = np.random.default_rng(6), np.array([True, False] * 5)
-    chances = [found[1] for _ in range(400) if (found := period_of(*random.normal(0, 1, (2, 10)), first))]
+    chances = [
+        found[1] for _ in range(400) if (found := period_of(random.normal(0, 1, 10), random.normal(0, 1, 10), first))
+    ]
     assert len(chances) == 400
     assert sum(chance < 0.05 for chance in chances) <= stats.binom.ppf(0.9999, 400, 0.05)
     waves = np.sin(np.arange(20) * 2 * np.pi / 5)
     values = np.where(first, waves[1::2], waves[0::2]), np.where(first, waves[0::2], waves[1::2])
-    period, chance = period_of(*values, first) or (0.0, 1.0)
+    period, chance = period_of(values[0], values[1], first) or (0.0, 1.0)
     assert period == 5 and chance < 1e-4
 
 
@@ -146,7 +148,11 @@ def test_the_buckets_of_a_value_leave_room(tmp_path: Path, method: Method) -> No
     """All pairs alike: the spread is none, and the interval is as wide as the buckets."""
     values = [[np.linspace(1_000_000, 1_010_000, 1000).astype(np.int64)] * 3]
     pairs = [
-        Pair(*(recording(tmp_path, Plan(values, run_id=f"r-{number}-{place}")) for place in range(2)), number > 2)
+        Pair(
+            recording(tmp_path, Plan(values, run_id=f"r-{number}-0")),
+            recording(tmp_path, Plan(values, run_id=f"r-{number}-1")),
+            number > 2,
+        )
         for number in range(6)
     ]
     median = effects_of(pairs, method).effects[0]

@@ -40,7 +40,8 @@ def test_over_all_orders_the_mean_is_one_without_an_effect(runs: FloatArray) -> 
     """Whatever the runs are: no order of bets wins on average, at any number of pairs."""
     for pairs in (1, 5, 8):
         orders = [np.array(order) for order in product((True, False), repeat=pairs)]
-        evidence = [sequential_evidence(*[of_order(runs[:pairs], order)] * 2, order) for order in orders]
+        differences = [of_order(runs[:pairs], order) for order in orders]
+        evidence = [sequential_evidence(one, one, order) for one, order in zip(differences, orders, strict=True)]
         assert np.mean(evidence) == pytest.approx(1.0, rel=1e-9)
 
 

@@ -77,7 +77,7 @@ def test_boards_are_sorted_by_each_key(history: History, descending: bool) -> No
     }
     exact = sorted(board_statuses(history, PUBLIC, END_S), key=lambda one: one.board.name)
     for sort, key in keys.items():
-        expected = names(sorted(exact, key=key, reverse=descending))  # type: ignore[arg-type]
+        expected = names(sorted(exact, key=key, reverse=descending))
         assert names(page(history, BoardFilter(), BoardOrder(sort, descending))) == expected, sort
     last = page(history, BoardFilter(), BoardOrder(BoardSort.VERDICT, descending))[-1]
     assert last.verdict == "", "what is not known comes last"

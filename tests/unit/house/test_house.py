@@ -207,7 +207,7 @@ def untyped_heads(text: str) -> list[int]:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
             held = node.func.value
         if isinstance(held, ast.Attribute) and held.attr in ("head", "end"):
-            lines.append(node.lineno)
+            lines.append(held.lineno)
     return lines
 
 

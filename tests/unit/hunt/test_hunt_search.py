@@ -155,7 +155,7 @@ def test_candidates_are_the_worst_turns_that_were_none_before() -> None:
 def answered(tails: dict[Recipe | str, float], asking: object, noise: float = 0.0) -> object:
     """Run a part of a search with the tails that are given; others are 10."""
     drawn = random.Random(5)
-    generator = asking  # type: ignore[var-annotated]
+    generator = asking
     try:
         ask = next(generator)  # type: ignore[call-overload]
         while True:
@@ -207,7 +207,7 @@ def test_a_recipe_is_made_as_small_as_the_effect_allows() -> None:
     class Effect(dict[Recipe | str, float]):
         """Big where b and g meet, and b is not at its plainest."""
 
-        def get(self, key: Recipe | str, default: object = None) -> float:  # type: ignore[override]
+        def get(self, key: Recipe | str, default: object = None) -> float:
             levels = {part.stressor: part.levels[0] for part in key if not isinstance(part, str)}
             return 13.0 if levels.get("b", 0) >= 1 and "g" in levels else 10.0
 
