@@ -252,17 +252,19 @@ def _error(share: float, repetitions: int) -> float:
 def simulated(random: np.random.Generator, n: int, misses: ExpectedMisses, period_ns: int) -> Iterator[Disturbances]:
     """Disturbances of an endless series of measurements of ``n`` activations, with independent causes."""
     causes = misses.causes_in(n, period_ns)
-    return simulated_causes(
-        random, Schedule(n, period_ns, misses.cluster_gap_ns), misses, lambda: int(random.poisson(causes))
-    )
+    schedule = Schedule(n, period_ns, misses.cluster_gap_ns)
+    return simulated_causes(random, schedule, lambda: (int(random.poisson(causes)), misses))
 
 
 def simulated_causes(
-    random: np.random.Generator, schedule: Schedule, misses: ExpectedMisses, causes: Callable[[], int]
+    random: np.random.Generator, schedule: Schedule, causes: Callable[[], tuple[int, ExpectedMisses]]
 ) -> Iterator[Disturbances]:
-    """Disturbances of an endless series of measurements; ``causes``: draws the number of causes in one measurement."""
+    """Disturbances of an endless series of measurements.
+
+    ``causes``: draws the number of causes in one measurement, and their misses.
+    """
     while True:
-        number = causes()
+        number, misses = causes()
         if number * misses.cluster_size <= _MOST_PLACED:
             yield schedule.placed(*_runs(random, number, schedule.n, misses, schedule.period_ns))
         else:

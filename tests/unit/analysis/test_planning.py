@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 
@@ -12,12 +13,12 @@ from scipy import stats
 
 from fastenough.analysis import power
 from fastenough.analysis.cpu_evidence import CpuEvidence
-from fastenough.analysis.planning import GOAL, UndecidedMeasurement, activations_to_decide
+from fastenough.analysis.planning import GOAL, UndecidedMeasurement, activations_to_decide, most_variation
 from fastenough.analysis.power import ExpectedMisses
 from fastenough.model import Requirement
-from tests.support.confidence import WIDTH, counted, made, verdicts
+from tests.support.confidence import WIDTH, counted, joined, made, verdicts
 from tests.support.late_values import Machine, bursts, clusters, independent
-from tests.support.long_measurements import FIRST, after_advice, counted_bursts, of_length
+from tests.support.long_measurements import FIRST, after_advice, counted_bursts, geometric_of, of_length
 
 pytestmark = pytest.mark.check
 PERIOD_NS = 10**6
@@ -61,6 +62,41 @@ def test_what_is_advised_decides_in_most_cases(length: int, declared: int | None
     advised = after_advice(of_length(length), np.random.default_rng(5), 60, times * allowed, required)
     assert advised.given >= 20
     assert advised.decided >= stats.binom.ppf(0.001, advised.given, 0.8)
+
+
+def test_advice_after_few_short_bursts_decides_in_most_cases() -> None:
+    """Bursts of 5 in the mean, geometric, at half the allowed rate; first minutes that happen to have few misses.
+
+    With the mean and the variation of the measured lengths instead of those that they allow, 56 % are decided.
+    """
+    machine, allowed = geometric_of(5), 75 / N
+    required, random = Requirement(1, allowed), np.random.default_rng(5)
+    decided = []
+    for _ in range(16):
+        counts, later = machine.measured(random, FIRST, allowed / 2), np.random.default_rng(random.integers(2**31))
+        (first,) = verdicts(counts, required)
+        advised = activations_to_decide(first) if first.disturbances.possibly <= 30 else None
+        for _ in range(6 if advised else 0):
+            more = machine.measured(later, math.ceil((advised or N) / WIDTH) - FIRST, allowed / 2)
+            decided += [cpu.within for cpu in verdicts(joined([counts, more], 1), required)]
+    assert len(decided) >= 40 and np.mean(decided) >= 0.8
+
+
+@pytest.mark.parametrize("number", [3, 6, 12])
+def test_few_lengths_are_assumed_to_vary_more_than_they_show(number: int) -> None:
+    """Geometric lengths: the measured variation is too small in most cases, the upper estimate in few."""
+    lengths = np.random.default_rng(9).geometric(1 / 5, (500, number))
+    true = math.sqrt(1 - 1 / 5)
+    seen = lengths.std(axis=1) / lengths.mean(axis=1)
+    upper = np.array([most_variation(float(variation), 5, number) for variation in seen])
+    assert np.mean(seen < 0.9 * true) > 0.5 and np.mean(upper < 0.9 * true) < 0.35
+    assert (upper >= seen).all() and (upper <= np.maximum(seen, true)).all()
+
+
+def test_equal_lengths_are_assumed_to_stay_equal_but_one_length_shows_no_variation() -> None:
+    assert most_variation(0.0, 20, 2) == most_variation(0.0, 1, 1) == 0.0
+    assert most_variation(0.0, 20, 1) == pytest.approx(math.sqrt(1 - 1 / 20))
+    assert most_variation(1.4, 5, 4) == 1.4
 
 
 def test_misses_nearer_to_the_allowed_rate_take_longer() -> None:
