@@ -141,7 +141,7 @@ def _no_reasonable_number(cpu: CpuEvidence) -> str:
             "give a verdict; find their cause, or choose a longer limit"
         )
     return (
-        "the measured rate is too close to the allowed rate for any reasonable number of samples; "
+        "the rate may be too close to the allowed rate for any reasonable number of samples to give a verdict; "
         "choose a longer limit or a higher miss rate"
     )
 
@@ -213,7 +213,10 @@ def _undecided(weakest: CpuEvidence, text: str, never: str) -> CheckFinding:
     period_ns = weakest.values.period_ns
     more_ns = None if period_ns is None else float(more * period_ns)
     how_long = "" if more_ns is None else f" ({words.duration(words.round_up(more_ns))} more)"
-    settle = f"take about {words.counted(words.round_up(more), 'more sample')} on each CPU{how_long}"
+    settle = (
+        f"take about {words.counted(words.round_up(more), 'more sample')} on each CPU{how_long}; a verdict is then "
+        "likely if the rate is as measured, and less likely if it is closer to the allowed rate"
+    )
     return CheckFinding(Verdict.INCONCLUSIVE, text, settle, more, more_ns)
 
 

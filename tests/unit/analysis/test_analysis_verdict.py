@@ -486,6 +486,14 @@ def test_a_miss_rate_is_judged_by_the_bound(
     assert _judge(tmp_path, _good(values=values), required).verdict is expected
 
 
+def test_advised_samples_are_said_to_decide_only_at_the_measured_rate(tmp_path: Path) -> None:
+    assessment = _judge(tmp_path, _good(), Requirement(200_000, 0.00003, longest_burst=1))
+    assert assessment.verdict is Verdict.INCONCLUSIVE
+    (step,) = assessment.next_steps
+    assert "take about " in step and " on each CPU (" in step
+    assert "a verdict is then likely if the rate is as measured, and less likely if it is closer to the " in step
+
+
 def test_how_much_longer_is_said_once(tmp_path: Path) -> None:
     """A run may be too short for never, and too short at all: the longer of the two settles both."""
     said = _judge(tmp_path, _good(values=[cpu[:3] for cpu in VALUES]))
