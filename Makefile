@@ -34,6 +34,7 @@ bench: setup-test
 	PYTHONPATH=. $(PYTHON) -m tests.bench.scale
 	PYTHONPATH=. $(PYTHON) -m tests.bench.mutants
 	PYTHONPATH=. $(PYTHON) -m tests.bench.confidence
+	PYTHONPATH=. $(PYTHON) -m tests.bench.advice
 	PYTHONPATH=. $(PYTHON) -m tests.bench.nights
 	PYTHONPATH=. $(PYTHON) -m tests.bench.quantiles
 	PYTHONPATH=. $(PYTHON) -m tests.bench.ab

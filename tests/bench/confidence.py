@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
 
 import numpy as np
-from scipy import stats
 
 from fastenough import words
 from fastenough.analysis.disturbances import OrderSource
-from fastenough.analysis.power import POWERS, ExpectedMisses, PlanQuestion
-from fastenough.model import Requirement, Verdict
+from fastenough.model import Requirement
 from tests.support.confidence import (
     STATED,
     Again,
@@ -49,21 +46,12 @@ from tests.support.late_values import (
     independent,
     singles_and_stalls,
 )
-from tests.support.long_measurements import FIRST, Bursts, after_advice, geometric_of, of_length, shares
-from tests.support.simulated import SEED, main, percent
+from tests.support.simulated import SEED, Row, main, percent, table
 
 METHOD = Path(__file__).resolve().parents[2] / "docs" / "method.md"
 CPUS = 8
 SHORT, LONG = (120, 25), (600, 80)
 """Intervals, and about how many disturbances they hold."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row of a table; ``held``: whether what it shows is within what is stated."""
-
-    cells: tuple[str, ...]
-    held: bool = True
 
 
 def _rate(intervals: int, disturbances: float, size: float) -> float:
@@ -210,107 +198,6 @@ def advised(repetitions: int, seed: int) -> Iterator[Row]:
         yield _error_row(f"{name}; measured on as advised, up to 5 looks", found, most, True)
 
 
-VARIED = 5
-"""Mean length of bursts whose lengths vary."""
-VARIED_NAME = f"bursts of {VARIED} in the mean, geometric"
-FOLLOWED: dict[str, tuple[Bursts, int | None]] = {
-    "independent": (of_length(1), None),
-    "independent, declared": (of_length(1), 1),
-    "bursts of 20": (of_length(20), None),
-    "bursts of 20, declared": (of_length(20), 20),
-    VARIED_NAME: (geometric_of(VARIED), None),
-}
-"""By name: the machine, and the longest burst declared."""
-FOLLOWED_TIMES = (0.3, 0.5, 0.8, 1.25, 2.0)
-LEAST_DECIDED = 0.8
-
-
-def followed(repetitions: int, seed: int) -> Iterator[Row]:
-    """Whether exactly the advised amount decides, of a first minute in which 15 disturbances are allowed, or 4 with
-    the longest burst declared."""
-    for number, (name, times) in enumerate(product(FOLLOWED, FOLLOWED_TIMES)):
-        machine, declared = FOLLOWED[name]
-        allowed = _rate(FIRST, 4 if declared else 15, machine.mean)
-        required = Requirement(1, allowed, 1 - STATED, declared)
-        found = after_advice(machine, np.random.default_rng([seed, number]), repetitions, times * allowed, required)
-        yield Row(
-            (
-                f"{name}; {times:g} times the allowed rate",
-                str(found.undecided),
-                percent(found.given / max(1, found.undecided)),
-                _share_with_error(found.decided, found.given),
-                _share_with_error(found.wrong, found.given),
-                f"{found.times:.1f}",
-            ),
-            found.decided >= stats.binom.ppf(0.001, found.given, LEAST_DECIDED) or not found.given,
-        )
-
-
-FOLLOWED_COLUMNS = (
-    "machine",
-    "undecided",
-    "advice is given",
-    "then decided",
-    "wrongly",
-    "median advised length, relative to the first",
-)
-
-
-def _share_with_error(some: int, of: int) -> str:
-    if not of:
-        return "–"
-    share = some / of
-    return f"{percent(share)} (± {100 * np.sqrt(share * (1 - share) / of):.1f})"
-
-
-PLANNED_RATE = 5e-4
-"""Allowed disturbances per activation of a planned measurement."""
-PLANNED: dict[str, tuple[Bursts, ExpectedMisses]] = {
-    "independent": (of_length(1), ExpectedMisses(0.0)),
-    "bursts of 20": (of_length(20), ExpectedMisses(0.0, 20, 20.0)),
-    VARIED_NAME: (
-        geometric_of(VARIED),
-        ExpectedMisses(0.0, VARIED, 4.0 * VARIED, float(np.sqrt(1 - 1 / VARIED))),
-    ),
-}
-"""By name: the machine, and what its disturbances are like; the rate is set later."""
-LEAST_PLANNED = 400
-
-
-def planned(repetitions: int, seed: int) -> Iterator[Row]:
-    """Whether a measurement as long as was planned for a machine of known rate has its verdict as often as stated."""
-    cases = product(PLANNED.items(), (0.3, 0.5, 2.0), (False, True))
-    for number, ((name, (machine, alike)), times, declared) in enumerate(cases):
-        if alike.variation and (declared or times == 0.5):
-            continue  # at half the allowed rate these take a million activations
-        allowed = PLANNED_RATE * alike.burst
-        required = Requirement(1, allowed, 1 - STATED, alike.burst if declared else None)
-        misses = replace(alike, rate=times * allowed)
-        plan = PlanQuestion(required, misses, 10**6).answer()
-        random, cells, held = np.random.default_rng([seed, number]), [], True
-        for one in plan.durations:
-            if one.n is None:
-                cells += ["–", "–"]
-                continue
-            found = shares(machine, random, repetitions, one.n, misses.rate, required=required)
-            share = found[plan.verdict is Verdict.FAIL]
-            held = held and share * repetitions >= stats.binom.ppf(0.001, repetitions, one.power)
-            cells += [f"{one.n * PLANNED_RATE:.1f}", percent(share)]
-        declaration = ", declared" if declared else ""
-        yield Row((f"{name}{declaration}; {times:g} times the allowed rate: {plan.verdict}", *cells), held)
-
-
-def planned_title(repetitions: int) -> str:
-    errors = " and ".join(percent(float(np.sqrt(power * (1 - power) / repetitions))) for power in POWERS)
-    return (
-        f"Measurements as long as `plan-test` says, at 1 kHz, {repetitions:,} times each (standard error at 80 and "
-        f"95 %: {errors}):"
-    )
-
-
-PLANNED_COLUMNS = ("machine", "allowed disturbances, for 80 %", "have the verdict", "for 95 %", "have the verdict")
-
-
 NIGHTS = 30
 A_MONTH = 1 - STATED / NIGHTS
 """The confidence of each night with which a month errs no more often than one measurement at the usual one."""
@@ -431,11 +318,6 @@ def _covered_text(found: Coverage) -> tuple[str, ...]:
     return percent(found.quantile), percent(found.difference), percent(found.given)
 
 
-def _table(title: str, columns: Sequence[str], rows: Sequence[Row]) -> str:
-    lines = [title, "", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    return "\n".join([*lines, *("| " + " | ".join(row.cells) + " |" for row in rows), ""])
-
-
 ERRORS = ("machine", "false PASS", "false FAIL", "no verdict")
 
 
@@ -485,18 +367,6 @@ def simulated(repetitions: int) -> tuple[str, bool]:
             list(advised(fewer_repetitions, SEED)),
         ),
         (
-            "Each machine is first measured for one minute at 1 kHz. If this gives no verdict, it is measured further, "
-            "so that both measurements together have exactly the advised length. Each row has "
-            f"{fewer_repetitions:,} first minutes (± standard error):",
-            FOLLOWED_COLUMNS,
-            list(followed(fewer_repetitions, SEED)),
-        ),
-        (
-            planned_title(max(LEAST_PLANNED, fewer_repetitions)),
-            PLANNED_COLUMNS,
-            list(planned(max(LEAST_PLANNED, fewer_repetitions), SEED)),
-        ),
-        (
             f"Looks until a PASS, with {EACH_LOOK} s at 1 kHz more at each look, {months:,} times each:",
             (
                 "machine",
@@ -534,7 +404,7 @@ def simulated(repetitions: int) -> tuple[str, bool]:
         f"accepted in {repetitions:,} measurements: at most {percent(most_errors(repetitions))}, "
         f"in {fewer_repetitions:,}: {percent(most_errors(fewer_repetitions))}."
     )
-    return "\n".join([stated, "", *(_table(*part) for part in parts)]), held
+    return "\n".join([stated, "", *(table(*part) for part in parts)]), held
 
 
 if __name__ == "__main__":

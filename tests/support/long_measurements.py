@@ -7,7 +7,7 @@ Only the verdicts and the advice are computed by the program.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastenough.analysis.planning import activations_to_decide
+from fastenough.analysis.power import share_of
 from fastenough.model import Requirement
 from tests.support.confidence import WIDTH, Counted, joined, verdicts
 
@@ -65,14 +66,18 @@ def counted_bursts(begins: IntArray, lengths: IntArray, n: int) -> Counted:
 
 @dataclass(frozen=True)
 class Advised:
-    """Undecided first measurements: their number, the number with advice, and the numbers of these with a verdict and
-    with a wrong verdict after exactly the advised total.  ``times``: median of that total, relative to the first."""
+    """Undecided first measurements: their number, and of those with advice the numbers with a verdict and with a wrong
+    verdict after exactly the advised total.  ``times``: each such total, relative to the first measurement."""
 
     undecided: int
-    given: int
     decided: int
     wrong: int
-    times: float
+    times: tuple[float, ...]
+
+    @property
+    def given(self) -> int:
+        """Number of measurements with advice."""
+        return len(self.times)
 
 
 def after_advice(
@@ -95,7 +100,34 @@ def after_advice(
         failed = second.p_value <= 1 - required.confidence
         decided += second.within or failed
         wrong += failed if rate <= required.miss_rate else second.within
-    return Advised(undecided, len(times), decided, wrong, float(np.median(times or [0.0])))
+    return Advised(undecided, decided, wrong, tuple(times))
+
+
+_STEP, _LONGEST = 1.25, 1024.0
+"""Factor from one length to the next, and the longest one, relative to the first measurement."""
+_LEAST_MEASUREMENTS = 40
+
+
+def needed_length(
+    bursts: Bursts, random: np.random.Generator, repetitions: int, rate: float, *, required: Requirement, goal: float
+) -> float | None:
+    """Least length, relative to the first measurement, after which this share of measurements has a verdict."""
+    times = 1.0
+    while times <= _LONGEST:
+        decided = _verdicts(bursts, random, ceil(FIRST * times), rate, required)
+        if share_of(decided, goal, repetitions, min(_LEAST_MEASUREMENTS, repetitions)) >= goal:
+            return times
+        times *= _STEP
+    return None
+
+
+def _verdicts(
+    bursts: Bursts, random: np.random.Generator, intervals: int, rate: float, required: Requirement
+) -> Iterator[float]:
+    """Whether each of an endless series of measurements has a verdict: 1 or 0."""
+    while True:
+        [seen] = verdicts(bursts.measured(random, intervals, rate), required)
+        yield float(seen.within or seen.p_value <= 1 - required.confidence)
 
 
 def shares(

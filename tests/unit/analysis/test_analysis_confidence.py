@@ -14,6 +14,7 @@ from fastenough.analysis import bounds, clusters
 from fastenough.analysis.compare import independent_rates
 from fastenough.analysis.disturbances import OrderSource
 from fastenough.model import Requirement
+from tests.bench import advice
 from tests.bench import confidence as bench
 from tests.support.confidence import (
     STATED,
@@ -259,11 +260,27 @@ def test_the_tables_of_the_method_are_those_of_the_program() -> None:
     assert with_block(document, block) == document
     measurements = re.search(r", ([\d,]+) measurements each", block)
     assert f"seed {SEED}" in block and measurements and int(measurements[1].replace(",", "")) >= 300
-    rows = [line.split(" | ") for line in block.splitlines() if line.startswith("| ")]
-    titles = [row for row in rows if row[0] in ("| machine", "| machine, and what is tried", "| values")]
-    assert len(titles) == 12
-    for row in rows:
-        if row not in titles:
-            assert all(re.fullmatch(CELL, cell.strip(" |")) for cell in row[1:])
-    named = {row[0].removeprefix("| ").partition(";")[0] for row in rows}
+    rows = rows_of(block, 10)
+    named = {row[0].partition(";")[0] for row in rows}
     assert {*STEADY, *CHANGING, *COVERED, *DEPENDENT, *bench.GATED} <= named
+
+
+def test_the_tables_of_advice_have_a_seed_of_their_own() -> None:
+    document = advice.METHOD.read_text()
+    block = block_of(document, advice.NAME)
+    assert with_block(document, block, advice.NAME) == document
+    assert f"seed {advice.SEED}" in block and advice.SEED != SEED
+    named = [row[0] for row in rows_of(block, 2)]
+    assert {*advice.ADVISED, *advice.PLANNED} <= {name.partition(";")[0] for name in named}
+    for name in advice.ADVISED:
+        assert f"{name}; all rates" in named
+
+
+def rows_of(block: str, tables: int) -> list[list[str]]:
+    """Cells of the rows of so many tables, in the form of the program."""
+    rows = [line.strip("| ").split(" | ") for line in block.splitlines() if line.startswith("| ")]
+    titles = [row for row in rows if row[0] in ("machine", "machine, and what is tried", "values")]
+    assert len(titles) == tables
+    rows = [row for row in rows if row not in titles]
+    assert all(re.fullmatch(CELL, cell.strip()) for row in rows for cell in row[1:])
+    return rows
