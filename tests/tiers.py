@@ -7,8 +7,9 @@ unless it is marked with another one.
 
 The unit tests of a tier run first, in two processes that share the files: each takes the longest that is left.  Of the
 others, those that judge what was measured run one at a time.  Two lots run beside them at a lower priority: tests
-marked ``machines`` and tests marked ``untimed``; once the former have ended, a second process takes its share of the
-latter.  Their output is printed when they have ended.  The status is 0 only if all tests passed.
+marked ``machines`` and tests marked ``untimed``.  Of the latter, further processes take their share: one once the tests
+that judge have ended, another one once those with machines have.  Their output is printed when they have ended.  The
+status is 0 only if all tests passed.
 
 Other users of a machine may take its CPUs for any length of time.  Up to four failed tests are therefore run again
 alone; each has to pass twice in a row and is named at the end.  More failures count as they are.
@@ -76,6 +77,10 @@ class Lot:
         program = _PYTEST if self.claims is None else [*_SHARED_PYTEST, str(self.claims)]
         return [*self.prefix, *program, "-o", f"cache_dir={self.memory}", *self.wanted]
 
+    @property
+    def ran_to_its_end(self) -> bool:
+        return self.status in (0, _TESTS_FAILED, _NO_TESTS)
+
     def failed(self) -> list[str]:
         return list(json.loads((self.memory / "v/cache/lastfailed").read_text())) if self.status else []
 
@@ -101,16 +106,21 @@ class Lot:
         return done.stdout.decode(errors="replace")
 
 
-def _run(timed: Lot | None, others: Iterable[Sequence[Lot]], root: Path) -> list[Lot]:
-    """Run ``timed`` in the foreground and the others beside it: those of each sequence one after another."""
+def _run(timed: Lot | None, others: Iterable[Sequence[Lot]], root: Path, last: Sequence[Lot] = ()) -> list[Lot]:
+    """Run ``timed`` in the foreground and the others beside it: those of each sequence one after another.
+
+    ``last``: what runs beside the others once ``timed`` has ended.
+    """
     beside = [[lot for lot in lots if lot.wanted] for lots in others]
-    with ThreadPoolExecutor(max_workers=len(beside) or 1) as pool:
+    with ThreadPoolExecutor(max_workers=len(beside) + 1) as pool:
         running = [pool.submit(_run_in_turn, lots, root) for lots in beside]
         if timed is not None:
             timed.run(root)
+        if last and (timed is None or timed.ran_to_its_end):
+            running.append(pool.submit(_run_in_turn, last, root))
     for outputs in running:
         print(*outputs.result(), sep="\n", flush=True)
-    return [*([] if timed is None else [timed]), *(lot for lots in beside for lot in lots)]
+    return [*([] if timed is None else [timed]), *(lot for lots in beside for lot in lots), *last]
 
 
 def _run_in_turn(lots: Sequence[Lot], root: Path) -> list[str]:
@@ -118,7 +128,7 @@ def _run_in_turn(lots: Sequence[Lot], root: Path) -> list[str]:
     outputs: list[str] = []
     for lot in lots:
         outputs.append(lot.run_beside(root))
-        if lot.status not in (0, _TESTS_FAILED, _NO_TESTS):
+        if not lot.ran_to_its_end:
             break
     return outputs
 
@@ -152,8 +162,9 @@ def _run_parts(tier: str, root: Path, memory: Path) -> list[Lot]:
     }
     claims = _claims(memory, UNTIMED)
     machines = Lot(wanted[MACHINES], memory / MACHINES)
-    untimed, second = (Lot(wanted[UNTIMED], memory / name, claims=claims) for name in (UNTIMED, f"{UNTIMED}-second"))
-    return _run(Lot(wanted[TIMED], memory / TIMED), [[untimed], [machines, second]], root)
+    names = (UNTIMED, f"{UNTIMED}-second", f"{UNTIMED}-third")
+    untimed, second, third = (Lot(wanted[UNTIMED], memory / name, claims=claims) for name in names)
+    return _run(Lot(wanted[TIMED], memory / TIMED), [[untimed], [machines, second]], root, [third])
 
 
 def _run_tier(tier: str, root: Path, memory: Path) -> list[Lot]:

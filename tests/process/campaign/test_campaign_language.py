@@ -15,7 +15,7 @@ from fastenough.campaign.plan_file import CONFIGURATION_KEYS, PIN_KEYS, PLAN_KEY
 from fastenough.model import BadInput, Requirement
 from tests.support.cli_calls import fastenough
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "plans.md").read_text()

@@ -17,7 +17,7 @@ from fastenough.model import BadInput
 from tests.support.cli_calls import command_line
 from tests.support.processes import ROOT
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 GOOD = """
 name = "two-by-two"

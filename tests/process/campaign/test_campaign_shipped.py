@@ -14,7 +14,7 @@ from fastenough.campaign.progress import matrix_of
 from fastenough.units import parse_duration_ns
 from tests.support.processes import ROOT
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 CAMPAIGNS = ROOT / "campaigns"
 NAMES = sorted(path.stem for path in CAMPAIGNS.glob("*.toml"))

@@ -30,7 +30,7 @@ from tests.support.cli_calls import command_line
 from tests.support.junit_rules import faults
 from tests.support.recordings import PROFILE, Plan, latencies, write
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 GROWTH = '[[limit]]\nquantile = "95%"\nslower-by = "{}"\n'
 ABSOLUTE = '[[limit]]\nlimit = "{}"\nmiss-rate = {}\n'

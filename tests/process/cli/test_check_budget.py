@@ -72,7 +72,7 @@ def test_a_run_that_cannot_be_trusted_is_within_no_budget(tmp_path: Path) -> Non
     assert _verdict(tmp_path, Budget("minimum", 9_999), runs)[0] is Verdict.BROKEN
 
 
-@pytest.mark.machines
+@pytest.mark.untimed
 def test_the_gate_names_the_instructions(tmp_path: Path) -> None:
     store, head = Store(tmp_path / "fastenough-data"), {"profile": COUNTED}
     more = {"marks": ("emulated",), "head": head}

@@ -26,7 +26,7 @@ from tests.support.json_documents import require_valid
 from tests.support.junit_rules import faults
 from tests.support.recordings import PROFILE, Plan, write
 
-pytestmark = [pytest.mark.machines, pytest.mark.slow]
+pytestmark = [pytest.mark.untimed, pytest.mark.slow]
 
 DAY_NS = 86_400 * 10**9
 IN_1970 = -20_700

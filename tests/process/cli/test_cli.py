@@ -23,7 +23,7 @@ from tests.support.json_documents import require_valid
 from tests.support.privileges import require_root
 from tests.support.processes import eventually, recorded
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 ROOT = Path(__file__).resolve().parents[3]
 Fastenough = Callable[..., "subprocess.CompletedProcess[str]"]

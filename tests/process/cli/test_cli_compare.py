@@ -30,7 +30,7 @@ from tests.support.cli_calls import fastenough
 from tests.support.recordings import Plan, latencies, write
 from tests.support.terminal import Terminal, screen
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 
 def quantile(lower_ns: float | None, upper_ns: float | None, share: float = 0.99) -> QuantileDifference:

@@ -15,7 +15,7 @@ from tests.support.cli_calls import command_line
 from tests.support.deterministic_runs import COUNTED, PATH, one_interval
 from tests.support.json_documents import require_valid
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 
 def _keep(home: Path, latencies: Sequence[int], load: str = "none", campaign: str = "", phase_ns: int = 0) -> str:

@@ -16,7 +16,7 @@ from fastenough.cli import COMMANDS
 from fastenough.loads import LOADS
 from tests.support.cli_calls import command_line, environment
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 _IN_BASH = """
 eval "$(fastenough completion bash)"

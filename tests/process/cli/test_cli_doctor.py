@@ -28,7 +28,7 @@ from tests.support.privileges import needs_root
 from tests.support.recordings import PROFILE
 from tests.support.terminal import Terminal, screen
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 RED = "\x1b[1;31m"
 WITHOUT = ("--inh-caps=-sys_nice", "--bounding-set=-sys_nice")

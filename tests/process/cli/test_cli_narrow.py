@@ -17,7 +17,7 @@ from tests.support.cli_calls import fastenough
 from tests.support.recordings import PROFILE, Plan, latencies, recording, write
 from tests.support.tools import require
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 LONG = "<script>document.title='owned'</script>" * 4
 _CLOCK = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ")

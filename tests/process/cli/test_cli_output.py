@@ -21,7 +21,7 @@ from fastenough.store import Store
 from tests.support.cli_calls import ROOT, environment, fastenough
 from tests.support.recordings import PROFILE, Plan, latencies, write
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 HOSTILE = "evil\x1b]0;owned\x07\x1b[2J\r\n\x9b31m[/x][bold]\u202e"
 DRIVES = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xa8-\xae]")

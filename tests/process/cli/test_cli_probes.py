@@ -14,7 +14,7 @@ from fastenough.implementations.catalogue import in_parameters, read_catalogue
 from fastenough.link import LocalLink
 from tests.support.cli_calls import fastenough
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 
 def test_the_catalogue_is_the_probes_own(probe_binary: str) -> None:

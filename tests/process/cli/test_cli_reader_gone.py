@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.cli_calls import environment
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 
 @pytest.mark.parametrize(

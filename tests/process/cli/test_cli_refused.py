@@ -11,7 +11,7 @@ from tests.support.cli_calls import fastenough
 from tests.support.privileges import needs_root
 
 WITHOUT = ["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"]
-pytestmark = [pytest.mark.machines, needs_root("it gives a capability away")]
+pytestmark = [pytest.mark.untimed, needs_root("it gives a capability away")]
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 from fastenough.cli import COMMANDS, cli
 from tests.process.store.test_store_listing import HEAVY
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 _LOADED = """
 import atexit, sys

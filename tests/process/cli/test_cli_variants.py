@@ -13,7 +13,7 @@ from tests.support.cli_calls import fastenough
 from tests.support.recordings import Plan, latencies, write
 from tests.support.terminal import Terminal, screen
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 PLANNED = tuple(f"timer interval={interval} priority=98, load none" for interval in ("200us", "1ms"))
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.tools import require
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "from-cyclictest.md").read_text()
 ROWS = [[cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.splitlines() if re.match(r"\| `-", line)]

@@ -18,6 +18,8 @@ import yaml
 from fastenough.cli import cli as program
 from tests.support.cli_calls import ROOT
 
+pytestmark = pytest.mark.untimed
+
 _FOLDER = ROOT / "packaging" / "fleet"
 _MANIFESTS = [one for one in sorted(_FOLDER.glob("*.yaml")) if one.name not in ("compose.yaml", "kustomization.yaml")]
 

@@ -23,7 +23,7 @@ from fastenough.model import BadInput, Requirement, Unavailable
 from tests.support.cli_calls import ROOT, command_line
 from tests.support.fleet_archive import SlowJob, by_hand, latencies, machine, row, write
 
-pytestmark = [pytest.mark.machines, pytest.mark.untimed]
+pytestmark = pytest.mark.untimed
 BOARDS = 8
 BAD = 5
 JOB = JudgeBoards(Requirement(100_000))

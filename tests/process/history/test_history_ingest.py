@@ -42,7 +42,7 @@ from tests.support.history_rows import all_rows
 from tests.support.recordings import WALL_NS, Plan, instant, latencies, quiet, write
 from tests.support.tools import ROOT
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 SERIES = "timer/wakeup_corrected"
 LONG = 2 * WALL_NS // 10**9

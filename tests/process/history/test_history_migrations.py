@@ -26,7 +26,7 @@ from tests.support.farm_data import END_S, FarmData
 from tests.support.history_rows import all_rows
 from tests.support.postgresql import Server, empty, running_server
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 OLDER = [str(version) for version in range(1, int(VERSION))]
 FORMER_NAMES_SINCE, SUMMARIES_SINCE = 4, 6

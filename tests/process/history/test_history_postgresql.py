@@ -17,7 +17,7 @@ from tests.support.farm_data import FarmData
 from tests.support.history_rows import all_rows
 from tests.support.postgresql import Server, empty, running_server
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 
 @pytest.fixture(scope="module")

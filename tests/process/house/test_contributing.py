@@ -12,6 +12,8 @@ import pytest
 
 from fastenough import __version__
 
+pytestmark = pytest.mark.untimed
+
 ROOT = Path(__file__).resolve().parents[3]
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 SCHEMAS = {

@@ -20,7 +20,7 @@ from tests.process.probe.test_probe_runs import GRID_METHODS, RELATIVE_METHODS
 from tests.support import worked_example
 from tests.support.documented import PAGES, ROOT, WHOLE, documented_commands, is_incomplete
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 EVERYTHING = "\n".join(PAGES.values())
 SCHEMA = json.loads((ROOT / "format" / "recording-2.schema.json").read_text())

@@ -45,6 +45,7 @@ def test_of_{name}():
 """
 
 
+@pytest.mark.untimed
 def test_each_test_runs_once_and_python_stores_compiled_modules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -202,6 +203,7 @@ def passed(output: str, line: str) -> int:
     return sum(map(int, re.findall(rf"^{line}(\d+) passed", output, re.MULTILINE)))
 
 
+@pytest.mark.untimed
 @pytest.mark.parametrize(("tier", "count"), [("quick", 6), ("check", 7)])
 def test_the_unit_tests_run_once_in_two_processes_that_share_the_files(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], tier: str, count: int
@@ -218,15 +220,18 @@ def test_the_unit_tests_run_once_in_two_processes_that_share_the_files(
     assert passed(capfd.readouterr().out, "") == count
 
 
-def test_untimed_tests_are_shared_once_those_with_machines_have_ended(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+@pytest.mark.untimed
+@pytest.mark.parametrize("lasting", ["other", "overview"], ids=["once machines ended", "once timed ended"])
+def test_untimed_tests_are_shared_once_either_of_the_other_lots_has_ended(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], lasting: str
 ) -> None:
-    root = suite(tmp_path)
+    """The other one lasts until two untimed files have begun, which are made to wait for each other."""
+    root = suite(tmp_path, **{lasting: MEETS.format(name=lasting, other="second")})
     head = HEAD.format("pytest.mark.untimed, pytest.mark.check")
     for name, other in (("files", "second"), ("second", "files")):
         (root / PART / f"test_{name}.py").write_text(head + MEETS.format(name=name, other=other))
     assert main("check", root) == 0
-    assert passed(capfd.readouterr().out, "=+ ") == 6
+    assert passed(capfd.readouterr().out, "=+ ") == 7
 
 
 def collected(*words: str) -> list[str]:

@@ -17,6 +17,8 @@ import pytest
 
 from tests.support.order_of_values import Order, coarse
 
+pytestmark = pytest.mark.untimed
+
 ROOT = Path(__file__).resolve().parents[3]
 MODULE = ROOT / "target" / "module"
 HOST = Path(__file__).parents[2] / "sources/grid_host"

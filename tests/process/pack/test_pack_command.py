@@ -20,6 +20,8 @@ from tests.support.json_documents import require_valid
 from tests.support.packs import add_run, files_of, with_files, zipped
 from tests.support.tools import require
 
+pytestmark = pytest.mark.untimed
+
 PACK = ("pack", "--limit", "200us", "--only-these", "--out")
 
 

@@ -17,7 +17,7 @@ from tests.process.cli.test_cli import leaves
 from tests.support.packaging_programs import man_pages
 from tests.support.tools import program, require
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from tests.support import recordings as made
 from tests.support.mutants import places
 from tests.support.processes import ROOT
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 BAD_VALUES: list[Any] = [
     None,

@@ -21,7 +21,7 @@ from tests.support.hunt_machines import searched
 from tests.support.websites import Served
 from tests.unit.analysis.test_bound_composed import Kernel
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 
 def _said(section: Section) -> Sequence[object]:

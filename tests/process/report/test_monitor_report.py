@@ -26,7 +26,7 @@ from tests.support.browser import faults_of
 from tests.support.monitor_recordings import CULPRIT, PARTS, Watched, watched
 from tests.support.recordings import Plan, latencies, recording
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 INTERRUPTED = CULPRIT | {
     "waited_for": "swapper/1",

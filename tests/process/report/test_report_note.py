@@ -20,7 +20,7 @@ from tests.support.browser import faults_of, found_in
 from tests.support.recordings import Plan as Recorded
 from tests.support.recordings import latencies, recording
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 LOADS = ("none", "cpu", "io", "vm", "hdd", "full")
 PLAN = """

@@ -21,7 +21,7 @@ from tests.support import recordings as made
 from tests.support.privileges import own_mounts, require_root
 from tests.support.processes import ROOT
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 NOBODY = 65534
 

@@ -18,7 +18,7 @@ from tests.support.browser import faults_of, found_in, printed
 from tests.support.recordings import Plan, latencies, recording
 from tests.support.tools import ROOT, require
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 LOADS = ("none", "cpu", "io", "vm", "hdd", "full")
 _PLACES = """

@@ -29,7 +29,7 @@ from fastenough.web.uploads import upload_route
 from tests.support.farm_data import FarmData, make_store
 from tests.support.websites import Answer, Served, serving
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 RULES = AccessRules(
     (ip_network("127.0.0.1"),),

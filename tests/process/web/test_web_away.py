@@ -21,7 +21,7 @@ from tests.support.postgresql import running_server
 from tests.support.processes import eventually
 from tests.support.websites import Answer, Served, serving, site_of
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 _PATIENCE_S = 2.0
 

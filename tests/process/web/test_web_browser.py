@@ -25,7 +25,7 @@ from tests.support.farm_data import FarmData
 from tests.support.tools import require
 from tests.support.websites import Served, serving, site_of
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 MOST_ON_THE_WIRE = 150_000
 

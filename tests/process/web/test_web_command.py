@@ -25,7 +25,7 @@ from tests.support.many_boards import make_boards
 from tests.support.postgresql import running_server
 from tests.support.websites import command_serving
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from fastenough.web.site import HTML, Site
 from tests.support.many_boards import END_S, make_boards, name_of, set_condition
 from tests.support.websites import Answer, Served, serving
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 COUNT, PRIVATE_EVERY = 2000, 500
 PRIVATE = name_of(500)

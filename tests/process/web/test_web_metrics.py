@@ -24,7 +24,7 @@ from fastenough.web.site import NotFound, Site
 from tests.support.farm_data import END_S, INJECTED_NS, LIMIT_NS, FarmData, make_store
 from tests.support.tools import require
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 PROMETHEUS = Path(__file__).resolve().parents[3] / "packaging/prometheus"
 _SAMPLE = re.compile(r"(?P<name>[a-z0-9_]+)\{(?P<labels>.*)\} (?P<value>\S+)")

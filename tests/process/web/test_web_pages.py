@@ -44,7 +44,7 @@ from tests.support.monitor_recordings import Watched, lines
 from tests.support.websites import Answer, Served, serving, site_of
 from tests.unit.history.test_history_tail import give_cycles
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 CASES = Path(__file__).parents[2] / "cases/exchange"
 ONLY_SERVED = re.compile(r' ?<a class="served".*?</a>')

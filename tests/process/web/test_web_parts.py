@@ -19,9 +19,10 @@ from fastenough.model import BadInput, FastenoughError, Unavailable
 from fastenough.web.pages.metrics import metrics
 from fastenough.web.site import Site, page_in_parts
 from tests.support.many_boards import END_S, make_boards
+from tests.support.processes import eventually
 from tests.support.websites import Served, serving
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 BOARDS = 1200
 PARTS = (b"first\n", b"second\n", b"third\n")
@@ -71,13 +72,15 @@ def test_the_first_part_comes_before_the_rest_is_made() -> None:
         assert not page.released.is_set() and page.made == 1, "both readers share it"
         page.released.set()
         assert [answer.read() for answer in (first, second)] == [b"".join(PARTS[1:])] * 2
+        assert eventually(lambda: "content-length" in served.get("/slow").headers), "once it is complete"
         whole = served.get("/slow")
         assert whole.body == b"".join(PARTS) and page.made == 1, "from the cache"
         assert whole.headers["content-length"] == str(len(whole.body))
         assert served.get("/slow", If_None_Match=whole.headers["etag"]).status == 304
 
 
-def test_a_page_that_is_soon_complete_has_length_and_etag() -> None:
+def test_a_page_that_is_soon_complete_has_length_and_etag(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastenough.web.page_cache._SOON_S", 60.0)
     page = SlowPage()
     page.released.set()
     with serving_page(page) as served:

@@ -28,7 +28,7 @@ from tests.support.recordings import Plan, write
 from tests.support.served import asked, served
 from tests.support.tools import require
 
-pytestmark = pytest.mark.machines
+pytestmark = pytest.mark.untimed
 
 CONFIGURATIONS = Path(__file__).resolve().parents[3] / "packaging/proxy"
 PERSON = {"Authorization": "Basic " + base64.b64encode(b"engineer:let me in").decode()}
