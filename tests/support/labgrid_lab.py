@@ -43,6 +43,7 @@ bare:
     host: 'http://127.0.0.1:{switch}/relay/{{index}}/value'
     index: 1
 """
+_PLACES = "".join(f"{name}: {{matches: [{{exporter: rack, group: {name}, cls: '*'}}]}}\n" for name in ("board", "bare"))
 
 
 @dataclass
@@ -182,6 +183,7 @@ def running_lab(place: Path) -> Iterator[Lab]:
     address = f"127.0.0.1:{free_port()}"
     with _power_switch() as switch, console_wire("raw") as wire, (place / "log").open("wb") as log:
         (place / "export.yaml").write_text(_EXPORT.format(switch=switch.port, console=wire.port))
+        (place / "places.yaml").write_text(_PLACES)
         coordinator = subprocess.Popen(
             [TOOLS / "labgrid-coordinator", "-l", address], cwd=place, stdout=log, stderr=log
         )
@@ -194,9 +196,6 @@ def running_lab(place: Path) -> Iterator[Lab]:
         )
         try:
             assert eventually(lambda: b"rack" in _resources(address), 60), (place / "log").read_text()
-            for name in ("board", "bare"):
-                client(address, "-p", name, "create")
-                client(address, "-p", name, "add-match", f"rack/{name}/*")
             yield Lab(address, exporter, switch, wire)
         finally:
             for process in (exporter, coordinator):
