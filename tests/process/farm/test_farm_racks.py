@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
@@ -89,7 +90,8 @@ def test_two_racks_share_a_database_and_one_that_is_killed_or_made_anew_costs_th
             goes_on(field)
             assert {run.board for run in Store(field.folder / "store").runs()} == set(field.names)
         assert [field.switched(name) for field in (left, right) for name in field.names] == switched
-        assert [field.stop() for field in (left, right)] == [0, 0]
+        with ThreadPoolExecutor() as both:
+            assert list(both.map(Field.stop, (left, right))) == [0, 0]
         same_anew(history, left, right, tmp_path)
         said = command_line("web", "--database", server.url, "--into", str(tmp_path / "site"), cwd=tmp_path)
         assert said.returncode == 0, said.stderr
