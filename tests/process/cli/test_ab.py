@@ -83,7 +83,7 @@ def test_pairs_of_a_deterministic_board_are_refused(tmp_path: Path) -> None:
 def test_runs_take_turns_and_the_setting_is_put_back(tmp_path: Path, probe_binary: Path, huge_pages: None) -> None:
     before, wanted = HUGE_PAGES.read_text(), other_value()
     done = command_line(
-        *words("--rounds", "3", "--duration", "1s", "--json", "--", "timer", "interval=1ms"), cwd=tmp_path
+        *words("--rounds", "3", "--duration", "400ms", "--json", "--", "timer", "interval=400us"), cwd=tmp_path
     )
     assert done.returncode == 0, done.stderr
     assert HUGE_PAGES.read_text() == before
