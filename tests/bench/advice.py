@@ -35,7 +35,7 @@ METHOD = Path(__file__).resolve().parents[2] / "docs" / "method.md"
 NAME = "simulated advice"
 SEED = 20261128
 """Seed of these tables only.  The parameters of the planning must not be chosen by measurements of this seed."""
-REPETITIONS, LEAST_PLANNED = 100, 400
+REPETITIONS, LEAST_PLANNED = 100, 1000
 """First minutes of each row, and least measurements of each planned length."""
 VARIED = 5
 """Mean length of bursts whose lengths vary."""
