@@ -134,14 +134,20 @@ def _run_in_turn(lots: Sequence[Lot], root: Path) -> list[str]:
 
 
 def _run_units(tier: str, root: Path, memory: Path) -> list[Lot]:
-    """Run the unit tests in two processes at the same time, the longest files first: they take the longest."""
-    files = sorted(root.glob("tests/unit/*/test_*.py"), key=lambda path: -path.stat().st_size)
+    """Run the unit tests in two processes at the same time."""
+    files = largest_first(root, "tests/unit")
     if not files:
         return []
-    wanted = ["-q", "-m", TIERS[tier], *(str(path.relative_to(root)) for path in files)]
+    wanted = ["-q", "-m", TIERS[tier], *files]
     claims = _claims(memory, "units")
     first, second = (Lot(wanted, memory / f"units-{number}", nice="0", claims=claims) for number in range(2))
     return _run(first, [[second]], root)
+
+
+def largest_first(root: Path, part: str) -> list[str]:
+    """Return the files of tests of a part by size: of those that processes share, the long ones shall not be last."""
+    files = sorted(root.glob(f"{part}/**/test_*.py"), key=lambda path: -path.stat().st_size)
+    return [str(path.relative_to(root)) for path in files]
 
 
 def _claims(memory: Path, name: str) -> Path:
@@ -156,10 +162,12 @@ def _run_parts(tier: str, root: Path, memory: Path) -> list[Lot]:
     The timed lot takes its guests last: by then the others have made the kernels, probes and snapshots that they need.
     """
     parts = [part for part in ("tests/guest", "tests/process") if (root / part).is_dir()]
-    wanted = {
-        name: ["-m", f"{TIERS[tier]} and {which}", *(parts[::-1] if name == TIMED else parts)]
-        for name, which in LOTS.items()
+    order = {
+        TIMED: parts[::-1],
+        MACHINES: parts,
+        UNTIMED: [name for part in parts for name in largest_first(root, part)],
     }
+    wanted = {name: ["-m", f"{TIERS[tier]} and {which}", *(order[name] or parts)] for name, which in LOTS.items()}
     claims = _claims(memory, UNTIMED)
     machines = Lot(wanted[MACHINES], memory / MACHINES)
     names = (UNTIMED, f"{UNTIMED}-second", f"{UNTIMED}-third")

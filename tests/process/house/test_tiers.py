@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tiers import ROOT, main
+from tests.tiers import ROOT, largest_first, main
 
 NO_TESTS = 5
 PART = "tests/process"
@@ -187,7 +187,7 @@ from pathlib import Path
 def test_of_{name}():
     Path(__file__).with_suffix(".begun").touch()
     other = Path(__file__).with_name("test_{other}.begun")
-    for _ in range(600):
+    for _ in range(1800):
         if other.exists():
             return
         time.sleep(0.1)
@@ -218,6 +218,16 @@ def test_the_unit_tests_run_once_in_two_processes_that_share_the_files(
         (room / f"test_{name}.py").write_text(HEAD.format("pytest.mark.quick") + MEETS.format(name=name, other=other))
     assert main(tier, tmp_path) == 0
     assert passed(capfd.readouterr().out, "") == count
+
+
+def test_large_files_are_taken_before_small_ones(tmp_path: Path) -> None:
+    for name, size in (("a/test_small", 1), ("b/test_large", 3), ("c/test_medium", 2), ("c/helper", 9)):
+        path = tmp_path / "tests" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("#" * size)
+    assert largest_first(tmp_path, "tests") == [
+        f"tests/{name}.py" for name in ("b/test_large", "c/test_medium", "a/test_small")
+    ]
 
 
 @pytest.mark.untimed
