@@ -23,7 +23,8 @@ from fastenough.farm.child_process import end_with_parent
 
 FAULTS = ("none", "dead", "hang", "switch")
 """``dead``: the board does not start at power-on.  ``hang``: it stops and does not start again.  ``switch``: its relay
-does not answer."""
+does not answer until it is repaired."""
+_LOOK_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,6 @@ class _Board:
     booting: asyncio.Task[None] | None = None
 
     async def power(self, on: bool) -> None:
-        if self.fault == "switch":
-            await asyncio.sleep(3600)
         self.switched += 1
         if on == self.on:
             return
@@ -123,6 +122,10 @@ async def _switch(boards: Sequence[_Board], reader: asyncio.StreamReader, writer
         if method == "POST" and resource == "fault" and body in FAULTS:
             board.ail(body)
         elif method == "PUT":
+            while board.fault == "switch" and not reader.at_eof():
+                await asyncio.sleep(_LOOK_S)
+            if reader.at_eof():
+                raise ConnectionResetError("nobody waits for the answer any more")
             await board.power(body == "1")
         content = (
             json.dumps({"on": board.on, "switched": board.switched}) if resource == "fault" else str(int(board.on))
