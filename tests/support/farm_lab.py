@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -65,13 +64,6 @@ class Field:
         )
         self.farm: subprocess.Popen[bytes] | None = None
         self.lab.start()
-
-    def change(self, name: str, key: str, value: str) -> None:
-        """One of a board's times; before the farm is started."""
-        before, board, its = self.file.read_text().partition(f'name = "{name}"\n')
-        self.file.write_text(
-            before + board + re.sub(rf'^{key} = ".*"$', f'{key} = "{value}"', its, count=1, flags=re.M)
-        )
 
     def reach(self, name: str, link: str) -> None:
         """A board by another way than as this machine; before the farm is started."""
