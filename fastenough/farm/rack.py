@@ -108,6 +108,14 @@ class _Board:
         writer.close()
 
 
+async def _repaired(board: _Board, reader: asyncio.StreamReader) -> None:
+    """Wait until the relay answers again; raises ConnectionResetError if its client has gone before."""
+    while board.fault == "switch" and not reader.at_eof():
+        await asyncio.sleep(_LOOK_S)
+    if reader.at_eof():
+        raise ConnectionResetError("nobody waits for the answer any more")
+
+
 async def _switch(boards: Sequence[_Board], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """One request."""
     with contextlib.suppress(ValueError, IndexError, OSError, asyncio.IncompleteReadError):
@@ -122,10 +130,8 @@ async def _switch(boards: Sequence[_Board], reader: asyncio.StreamReader, writer
         if method == "POST" and resource == "fault" and body in FAULTS:
             board.ail(body)
         elif method == "PUT":
-            while board.fault == "switch" and not reader.at_eof():
-                await asyncio.sleep(_LOOK_S)
-            if reader.at_eof():
-                raise ConnectionResetError("nobody waits for the answer any more")
+            if board.fault == "switch":
+                await _repaired(board, reader)
             await board.power(body == "1")
         content = (
             json.dumps({"on": board.on, "switched": board.switched}) if resource == "fault" else str(int(board.on))
