@@ -32,6 +32,7 @@ from tests.support.tools import require
 pytestmark = pytest.mark.machines
 
 _QUICK = Pace(ping_s=0.3, silence_s=4.0, patience_s=4.0)
+_NAME = re.compile("fastenough-[0-9a-f]{12}")
 _PLACES = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 
 
@@ -47,21 +48,22 @@ def _opened(server: Server, patch: pytest.MonkeyPatch, pace: Pace = _QUICK) -> S
 
 
 def _directories() -> set[Path]:
-    """Of the kind that is made on a board, wherever one may be; tests beside this one make such directories too."""
-    return {
-        path
-        for place in _PLACES
-        for path in Path(place).glob("fastenough-*")
-        if re.fullmatch("[0-9a-f]{12}", path.name.removeprefix("fastenough-"))
-    }
+    """Of the kind that is made on a board, wherever one may be.  Tests that run meanwhile make such directories too."""
+    return {path for place in _PLACES for path in Path(place).glob("fastenough-*") if _NAME.fullmatch(path.name)}
+
+
+def _of_agent(link: SshLink) -> Path:
+    """The directory in which the agent was copied to the board: the last word of its command."""
+    path = Path(os.fsdecode(Path(f"/proc/{link.agent_pid}/cmdline").read_bytes().split(b"\0")[-2]))
+    assert _NAME.fullmatch(path.name)
+    return path
 
 
 @pytest.fixture(autouse=True)
-def before() -> Iterator[set[Path]]:
-    """The directories before the test; it leaves no more."""
-    there = _directories()
-    yield there
-    assert eventually(lambda: _directories() <= there, 10), _directories() - there
+def _clean() -> Iterator[None]:
+    before = _directories()
+    yield
+    assert eventually(lambda: _directories() <= before, 10), _directories() - before
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_addresses_are_taken_apart_and_put_together(name: str) -> None:
     assert parse_address(name).arguments()[-2] == "--"
 
 
-def test_a_board_behind_ssh_is_a_board_like_any_other(server: Server, before: set[Path]) -> None:
+def test_a_board_behind_ssh_is_a_board_like_any_other(server: Server) -> None:
     with _link(server) as link:
         assert link.run(["sh", "-c", "cat; echo bad >&2; exit 3"], input=b"in" * 300_000).stdout == b"in" * 300_000
         assert link.read("/proc/self/comm") == b"cat\n"
@@ -108,7 +110,7 @@ def test_a_board_behind_ssh_is_a_board_like_any_other(server: Server, before: se
             link.read("/no/such/file")
         assert link.run([find_probe(link), "--version"]).text.startswith("fastenough-probe ")
         assert link.raised is link
-        assert eventually(lambda: _directories() <= before, 10), _directories() - before
+        assert not _of_agent(link).exists()
         assert link.start(["sleep", "60"], scratch=link.scratch_name()).running
     assert eventually(lambda: not server.processes(), 5)
 
