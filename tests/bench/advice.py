@@ -49,8 +49,8 @@ ADVISED: dict[str, tuple[Bursts, int | None]] = {
 }
 """By name: the machine, and the longest burst declared."""
 ADVISED_TIMES = (0.3, 0.5, 0.8, 1.25, 2.0)
-NEAR = (0.8,)
-"""Multiples of the allowed rate at which the advice is given only where the first minute has too few disturbances by
+NEAR = 0.8
+"""Multiple of the allowed rate at which the advice is given only where the first minute has too few disturbances by
 chance, and is then too short; the report says so."""
 LEAST_DECIDED = 0.8
 
@@ -68,9 +68,9 @@ def advised(repetitions: int, seed: int) -> Iterator[Row]:
             needed = needed_length(machine, random, 100, times * allowed, required=required, goal=LEAST_DECIDED)
             results.append(result)
             cells = _advised_cells(result, needed)
-            yield Row((f"{name}; {times:g} times the allowed rate", *cells), _as_stated(result, times in NEAR))
-        for exempt, text in ((NEAR, "all rates but 0.8"), ((), "all rates")):
-            chosen = [result for result, times in zip(results, ADVISED_TIMES, strict=True) if times not in exempt]
+            yield Row((f"{name}; {times:g} times the allowed rate", *cells), _as_stated(result, times == NEAR))
+        for exempt, text in ((NEAR, f"all rates but {NEAR:g}"), (None, "all rates")):
+            chosen = [result for result, times in zip(results, ADVISED_TIMES, strict=True) if times != exempt]
             total = Advised(
                 sum(result.undecided for result in chosen),
                 sum(result.decided for result in chosen),

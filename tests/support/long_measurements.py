@@ -14,6 +14,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
+from fastenough.analysis.cpu_evidence import CpuEvidence
 from fastenough.analysis.planning import activations_to_decide
 from fastenough.analysis.power import share_of
 from fastenough.model import Requirement
@@ -80,6 +81,10 @@ class Advised:
         return len(self.times)
 
 
+def _is_decided(seen: CpuEvidence, required: Requirement) -> bool:
+    return bool(seen.within or seen.p_value <= 1 - required.confidence)
+
+
 def after_advice(
     bursts: Bursts, random: np.random.Generator, repetitions: int, rate: float, required: Requirement
 ) -> Advised:
@@ -88,7 +93,7 @@ def after_advice(
     for _ in range(repetitions):
         counts = bursts.measured(random, FIRST, rate)
         [first] = verdicts(counts, required)
-        if first.within or first.p_value <= 1 - required.confidence:
+        if _is_decided(first, required):
             continue
         undecided += 1
         deciding = activations_to_decide(first)
@@ -127,7 +132,7 @@ def _verdicts(
     """Whether each of an endless series of measurements has a verdict: 1 or 0."""
     while True:
         [seen] = verdicts(bursts.measured(random, intervals, rate), required)
-        yield float(seen.within or seen.p_value <= 1 - required.confidence)
+        yield float(_is_decided(seen, required))
 
 
 def shares(
