@@ -109,7 +109,7 @@ class Lot:
 def _run(timed: Lot | None, others: Iterable[Sequence[Lot]], root: Path, last: Sequence[Lot] = ()) -> list[Lot]:
     """Run ``timed`` in the foreground and the others beside it: those of each sequence one after another.
 
-    ``last``: what runs beside the others once ``timed`` has ended.
+    ``last``: lots for a further process, which begins once ``timed`` has ended.
     """
     beside = [[lot for lot in lots if lot.wanted] for lots in others]
     with ThreadPoolExecutor(max_workers=len(beside) + 1) as pool:

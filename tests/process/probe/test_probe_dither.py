@@ -68,7 +68,7 @@ def _hog(probe: str) -> list[str]:
 
 @needs_root("a real-time priority")
 def test_a_stall_in_phase_with_the_grid_is_found(probe_binary: str, tmp_path: Path) -> None:
-    """Both timers are beside the same stalls at the same time, and beside whatever else delays this machine."""
+    """The same stalls delay both timers, and so does whatever else delays this machine."""
     hog = subprocess.Popen(_hog(probe_binary), stdout=subprocess.DEVNULL)
     plain, dithered = tmp_path / "plain", tmp_path / "dithered"
     commands = [
