@@ -344,6 +344,7 @@ def test_what_the_profile_says_needs_no_mark(tmp_path: Path, fact: str) -> None:
     assert judge([told], LIMIT).verdict is Verdict.INCONCLUSIVE
 
 
+@pytest.mark.check
 def test_disturbances_that_lie_apart_are_several_whatever_is_said_of_runs(tmp_path: Path) -> None:
     """Eight stalls of five; told as one, that would show a rate of a fifth."""
     rows = [np.where((np.arange(1000) < 5) & (second % 5 == 0), 60_000, 3_000) for second in range(40)]

@@ -130,6 +130,7 @@ def test_the_longest_run_of_equal_ones_outweighs_none(lengths: list[int], outwei
     assert dominance(by_intervals, np.array(lengths)) == pytest.approx(outweighs, abs=1e-12)
 
 
+@pytest.mark.check
 def test_a_long_memory_is_found_by_a_lower_value(tmp_path: Path) -> None:
     """The same seconds in another order have none, nor do recordings in which nothing lower is exceeded more often."""
     random = np.random.default_rng(6)

@@ -95,6 +95,7 @@ def test_a_short_last_interval_counts(tmp_path: Path) -> None:
     assert (found.values_ns.size, found.values_ns.max()) == (29, 900_000.0)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("long_s", "stretch_s", "number"), [(10, 10, 30 + 60), (1.5, 3, 100 + 30), (1.4, 2.8, 100 + 30)]
 )
@@ -259,6 +260,7 @@ def test_a_tail_that_begins_elsewhere_refuses() -> None:
     assert sum("depends on the threshold" in reason for reason in said) >= 8
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("family", [GEV, GPD])
 def test_tests_of_the_model_refuse_sound_data_as_often_as_stated(family: object) -> None:
     trials = 150
@@ -277,6 +279,7 @@ def test_tests_of_the_model_refuse_sound_data_as_often_as_stated(family: object)
         assert sum(getattr(one, name).chance < 0.05 for one in found) <= most, name
 
 
+@pytest.mark.check
 def test_a_change_is_found_where_it_is_and_none_where_there_is_none() -> None:
     shifted = np.concatenate([gev(0.0, 700, 1), gev(0.0, 300, 2) + 15_000])
     changes = change_points(maxima(shifted))
@@ -375,6 +378,7 @@ def test_periodic_maxima_are_refused(by: Callable[[Maxima], Estimate], period: i
         assert by(periodic).refused and f" every {period} s " in str(periodicity(periodic))
 
 
+@pytest.mark.check
 def test_maxima_without_a_period_are_not_taken_for_periodic() -> None:
     drawn = [gev(shape, n, seed) for shape in (-0.3, 0.0, 0.2) for n in (60, 600) for seed in range(100)]
     assert sum(periodicity(maxima(values)) is not None for values in drawn) <= 15, "at 1 %, 6 of 600"

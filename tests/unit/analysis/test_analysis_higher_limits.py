@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from fastenough.analysis import judge, merge_samples
@@ -40,6 +41,7 @@ def _shown(one: Recording, requirement: Requirement) -> CpuEvidence:
     return shown
 
 
+@pytest.mark.check
 def test_disturbances_that_a_lower_limit_merges_are_counted_at_the_higher_one(tmp_path: Path) -> None:
     """Six independent long latencies; short ones fill the seconds between two that are close together."""
     long = np.sort(np.random.default_rng(34).choice(SECONDS, 6, replace=False))
@@ -53,6 +55,7 @@ def test_disturbances_that_a_lower_limit_merges_are_counted_at_the_higher_one(tm
     assert judge([one], requirement).verdict is Verdict.INCONCLUSIVE
 
 
+@pytest.mark.check
 def test_a_regime_of_long_latencies_is_not_hidden_by_short_ones(tmp_path: Path) -> None:
     random = np.random.default_rng(5)
     short = np.flatnonzero(random.random(SECONDS) < 0.4)
@@ -67,6 +70,7 @@ def test_a_regime_of_long_latencies_is_not_hidden_by_short_ones(tmp_path: Path) 
     assert not shown.within and judge([changing], requirement).verdict is Verdict.INCONCLUSIVE
 
 
+@pytest.mark.check
 def test_only_limits_at_which_the_order_is_as_well_known_are_judged(tmp_path: Path) -> None:
     """Runs are counted at the edges of rises; without any order each exceedance is a disturbance at every limit."""
     some = np.arange(0, SECONDS, 20)

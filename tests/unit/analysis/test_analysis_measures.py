@@ -54,6 +54,7 @@ def test_a_quantile_that_n_does_not_reach_is_none_with_its_reason() -> None:
     assert measures.quantile(0.99).lower_ns is None and "needs 30 intervals" in str(measures.quantile(0.99).reason)
 
 
+@pytest.mark.check
 def test_an_interval_needs_blocks_of_time_and_disturbances_and_is_wider_for_bursts(tmp_path: Path) -> None:
     random = np.random.default_rng(8)
     spread = [random.integers(1000, 2000, 1000) for _ in range(60)]

@@ -126,6 +126,7 @@ def _stated(limit_ns: int) -> dict[str, Any]:
     return {"requirement": {"limit_ns": limit_ns, "miss_rate": 0, "confidence": 0.95}}
 
 
+@pytest.mark.check
 def test_many_probes_are_no_headline(tmp_path: Path) -> None:
     runs = [
         _run(tmp_path, run_id=probe, values=latencies(seed), head={"probe": probe})
@@ -176,6 +177,7 @@ def test_runs_with_other_requirements_are_judged_apart(tmp_path: Path) -> None:
     assert [judgment.verdict for judgment in assessment.judgments] == [Verdict.PASS, Verdict.FAIL]
 
 
+@pytest.mark.check
 def test_what_differs_among_the_runs_is_named_in_each_reason(tmp_path: Path) -> None:
     """Two kernels under one load read alike otherwise."""
     runs = [

@@ -503,6 +503,7 @@ def test_how_much_longer_is_said_once(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("lossy", "kinds", "said"),
     [
@@ -560,6 +561,7 @@ def test_a_pass_that_rests_on_a_declared_burst_says_so(tmp_path: Path, late: Lat
     ) == (rests,) * 3
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("late", [lambda second: 0, lambda second: 3 * (second == 7), lambda second: 5 * (second > 50)])
 @pytest.mark.parametrize("declared", [None, 2])
 def test_no_advice_asks_for_a_declaration_that_suits_the_data(tmp_path: Path, late: Late, declared: int | None) -> None:

@@ -49,6 +49,7 @@ def test_the_interval_covers_the_truth_as_often_as_stated(
     assert covered / TRIALS <= (0.95 + 4 * error if made is _paired else 0.99)
 
 
+@pytest.mark.check
 def test_values_of_one_board_are_not_the_unit() -> None:
     """Hours of three boards, treated as independent, would show differences that are not there."""
     random = np.random.default_rng(1)

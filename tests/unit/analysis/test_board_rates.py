@@ -71,6 +71,7 @@ def test_a_quiet_board_measured_100_times_as_long_is_no_sign_of_one_rate() -> No
     assert chance_of_homogeneity(np.array([500, 5, 5, 5]), time) > 0.5
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("time", [np.ones(8), np.geomspace(0.1, 10, 8)])
 def test_boards_of_one_rate_are_rarely_called_different(time: np.ndarray) -> None:
     random, trials = np.random.default_rng(2), 150
@@ -84,6 +85,7 @@ def test_few_boards_show_a_great_variation_only() -> None:
     assert detectable_variation(2, np.ones(3), 0.05) is None
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("variation", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("boards", [3, 10])
 def test_the_rate_of_a_new_board_is_covered(boards: int, variation: float) -> None:

@@ -51,6 +51,7 @@ def test_six_boards_are_the_fewest_for_a_verdict(store: Store, boards: int, verd
     assert {each.result for each in found.conditions} >= {HOLDS, ASSUMED}
 
 
+@pytest.mark.check
 def test_a_greater_share_needs_more_boards_and_their_number_is_said(store: Store) -> None:
     add_boards(store, 7)
     found = judged(store, question=FleetQuestion(NEVER, 0.9))
@@ -76,6 +77,7 @@ def test_a_bad_board_among_few_is_named_without_a_verdict_on_the_type(store: Sto
     assert [step for step in found.next_steps if "b1" in step] == list(found.next_steps), "more boards lead to no PASS"
 
 
+@pytest.mark.check
 def test_two_boards_of_one_machine_count_once(store: Store) -> None:
     add_boards(store, 5)
     add_run(store, "again", machine(4), seed=99)
@@ -91,6 +93,7 @@ def test_two_machines_of_one_name_are_two_boards(store: Store) -> None:
     assert [board.board for board in judged(store).evidence.boards] == ["b0", "b1", "b1 (machine 2)"]
 
 
+@pytest.mark.check
 def test_boards_without_identifiers_go_by_name_which_is_named_as_assumed(store: Store) -> None:
     add_boards(store, 2)
     for seed, name in enumerate(("b1", "c", "c"), start=50):
@@ -100,6 +103,7 @@ def test_boards_without_identifiers_go_by_name_which_is_named_as_assumed(store: 
     assert result_of(found, "another machine") == (ASSUMED, ("board c: no identifiers",))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "different",
     [
@@ -147,6 +151,7 @@ def test_another_type_is_of_no_concern(store: Store) -> None:
     assert (len(found.evidence.boards), found.unpooled) == (2, ())
 
 
+@pytest.mark.check
 def test_the_best_boards_pass_only_if_the_headline_names_the_others(store: Store) -> None:
     runs = add_boards(store, 7, {3: [5_000]})
     chosen = [run for number, run in enumerate(runs) if number != 3]
@@ -166,6 +171,7 @@ def test_a_bad_board_that_was_deleted_refuses_a_pass(store: Store) -> None:
     assert worst in found.reasons[0]
 
 
+@pytest.mark.check
 def test_a_run_that_cannot_be_trusted_is_not_judged_but_may_refuse(store: Store) -> None:
     add_boards(store, 6)
     add_run(store, "b0", machine(0), seed=20, outcome="failed", reasons=("the link was lost",))
@@ -186,6 +192,7 @@ def test_a_copy_of_a_run_is_no_other_board(store: Store) -> None:
     assert result_of(found, "copy of another")[0] == CONTRADICTED
 
 
+@pytest.mark.check
 def test_boards_with_clustered_disturbances_are_not_different_for_that(store: Store) -> None:
     """One board has 40 late activations in one burst, and the others one each: one disturbance on each board."""
     late = {0: range(9_000, 9_040), **{number: [3_000 * number + 50] for number in range(1, 6)}}
@@ -195,6 +202,7 @@ def test_boards_with_clustered_disturbances_are_not_different_for_that(store: St
     assert not any(rate.differ for rate in found.evidence.rates)
 
 
+@pytest.mark.check
 def test_boards_of_different_rates_have_no_common_one(store: Store) -> None:
     random = np.random.default_rng(5)
     late = {0: sorted(random.choice(np.arange(0, 20_000, 20), 60, replace=False).tolist())}
@@ -205,6 +213,7 @@ def test_boards_of_different_rates_have_no_common_one(store: Store) -> None:
     assert rate.new_board_every_ns is not None and any("homogeneity" in text for text in found.cautions)
 
 
+@pytest.mark.check
 def test_a_quiet_board_measured_long_says_nothing_about_the_others(store: Store) -> None:
     """Zero disturbances in 20 times the time: the boards differ, and the others are not within."""
     add_run(store, "long", machine(9), seed=9, intervals=400)

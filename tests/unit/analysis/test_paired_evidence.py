@@ -90,6 +90,7 @@ def test_findings_are_judged_together_by_means() -> None:
     assert evidence_together([]) == []
 
 
+@pytest.mark.check
 def test_a_look_after_each_pair_errs_no_more_often_than_stated() -> None:
     random, wrong, repetitions = np.random.default_rng(3), 0, 150
     for _ in range(repetitions):

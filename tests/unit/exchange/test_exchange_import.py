@@ -234,6 +234,7 @@ def test_a_changed_byte_is_refused_or_believed_without_a_fault(path: Path) -> No
             assert [series.count for series in found.series] == whole, (at, chr(value))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("path", [path for path in CASES if path.suffix != ".raw"], ids=lambda path: path.name)
 def test_a_file_that_lacks_a_line_is_refused_in_one_or_believed_without_a_fault(path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
@@ -678,6 +679,7 @@ def test_a_latency_longer_than_jitterdebugger_measured_is_refused(name: str) -> 
         of_bytes(bytes(content))
 
 
+@pytest.mark.check
 def test_json_that_no_tool_writes_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To read 45 MB of it took a minute."""
     monkeypatch.setattr("fastenough.exchange.source.json.loads", lambda *_, **__: pytest.fail("it was read"))

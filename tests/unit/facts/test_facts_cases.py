@@ -52,6 +52,7 @@ def test_there_are_cases_of_many_kinds() -> None:
     assert {"x86", "arm64", "armhf", "armel", "riscv64", "powerpc"} <= kinds
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_damaged_answers_break_nothing(path: Path) -> None:
     case = _case(path)

@@ -56,6 +56,7 @@ def _paths(archive: FleetArchive) -> set[str]:
     return {path for _, path in archive.readable()}
 
 
+@pytest.mark.check
 def test_the_start_of_a_shard_lists_no_file_of_another_one(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = FleetArchive(location)
     every = {_named(*place) for place in product(TYPES, MONTHS, SHARDS, PARTS)}

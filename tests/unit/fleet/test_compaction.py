@@ -115,6 +115,7 @@ def _die_at(name: str, nth: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FleetArchive, name, dying)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("name", "nth"), [("put", 0), ("remove", 0), ("remove", 2), ("move", 0)])
 def test_whoever_is_killed_doubles_and_loses_nothing(
     bench: ShardBench, monkeypatch: pytest.MonkeyPatch, name: str, nth: int

@@ -72,6 +72,7 @@ def test_what_is_hidden_is_found_and_named_where_others_do_not_see_it() -> None:
     assert not any(machine.provokes(worst_of_fixed(machine, BUDGET)) for machine in machines)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("members", "budget"), [(2, 60), (2, 180), (3, 90), (3, 180)])
 def test_a_hunt_finds_what_random_search_of_as_many_trials_finds(members: int, budget: int) -> None:
     """The same machines for both: a sixth of the stressors may run at once, and the trigger is there at any level."""

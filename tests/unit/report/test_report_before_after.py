@@ -49,6 +49,7 @@ def _pairs(*runs: Recording) -> list[before_after.BeforeAfter]:
     return list(before_after.pairs(make_context(runs, judge(runs))))
 
 
+@pytest.mark.check
 def test_one_setting_that_was_changed(tmp_path: Path) -> None:
     """As figure 6: the earlier run is before, whatever the order in which they are given."""
     before = _run(tmp_path, "b", 1, scale_us=90)
