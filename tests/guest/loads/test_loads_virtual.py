@@ -17,6 +17,8 @@ from fastenough.recording import LoadProof
 from tests.support.processes import eventually
 from tests.support.virtual_boards import booted
 
+pytestmark = pytest.mark.untimed
+
 PATIENCE_S = 240.0
 """Emulated, on a busy machine: to look at many processes takes its time."""
 CPUS = 2

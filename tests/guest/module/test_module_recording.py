@@ -15,6 +15,8 @@ from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.module import SOURCES, build_module
 from tests.support.virtual_boards import booted, insert, load_module, parsed, reading, recorded, unload_module
 
+pytestmark = pytest.mark.untimed
+
 HERE = Path(__file__).parents[2] / "sources"
 PATIENCE_S = 60.0
 STALLS = 3

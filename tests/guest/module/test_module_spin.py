@@ -25,6 +25,8 @@ from tests.support.virtual_boards import (
     unload_module,
 )
 
+pytestmark = pytest.mark.untimed
+
 WIDTH_NS, WINDOW_NS = 20_000_000, 40_000_000
 STOPS, STOPPED_S = 12, 0.3
 

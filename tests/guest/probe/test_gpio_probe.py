@@ -22,6 +22,8 @@ from tests.support.virtual_boards import CHIP, booted, quiet
 pytestmark = pytest.mark.untimed
 
 EDGES = 300
+LIMIT_S = 600.0
+"""Each probe is ended long before: a busy machine takes minutes for what a test does meanwhile."""
 WAYS = ("cdev", "sysfs")
 RESPONSE = [
     PROBE,
@@ -68,7 +70,7 @@ def refused(board: VirtualBoard, *words: str, probe: str = "response") -> str:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_edge_is_seen_and_answered(board: VirtualBoard, way: str) -> None:
-    with Probing(board.link, [*RESPONSE, f"--way={way}"], 60.0) as responding:
+    with Probing(board.link, [*RESPONSE, f"--way={way}"], LIMIT_S) as responding:
         board.pins.take()
         before = board.pins.counts[OUTPUT_LINE]
         for number in range(EDGES):
@@ -90,7 +92,7 @@ def test_every_edge_is_seen_and_answered(board: VirtualBoard, way: str) -> None:
 def test_edges_that_overtake_each_other_are_counted(board: VirtualBoard) -> None:
     """Nobody waits for answers here: what is not answered by itself is missed, and the last level is right."""
     burst = 401
-    with Probing(board.link, RESPONSE, 60.0) as responding:
+    with Probing(board.link, RESPONSE, LIMIT_S) as responding:
         before = board.pins.counts[OUTPUT_LINE]
         for number in range(burst):
             board.pins.drive(INPUT_LINE, (number + 1) % 2)
@@ -109,7 +111,7 @@ def test_toggles_are_what_was_seen_outside(board: VirtualBoard, tmp_path: Path) 
         settings.apply("pin", f"{CHIP}/{OUTPUT_LINE}=out")  # so that taking and giving back make no edges
         board.pins.settle()
         before = board.pins.counts[OUTPUT_LINE]
-        with Probing(board.link, [*PERIODIC, "--loops=100"], 60.0) as toggling:
+        with Probing(board.link, [*PERIODIC, "--loops=100"], LIMIT_S) as toggling:
             toggling.wait(30.0)
         board.pins.settle()
         assert board.pins.counts[OUTPUT_LINE] - before == 100
@@ -125,7 +127,7 @@ def test_toggles_are_what_was_seen_outside(board: VirtualBoard, tmp_path: Path) 
 def test_an_output_that_was_an_input_ends_low_by_an_act_that_is_counted(board: VirtualBoard, words: list[str]) -> None:
     """Let go of while high, it would make one edge more than there were acts."""
     before = board.pins.counts[OUTPUT_LINE]
-    with Probing(board.link, [*PERIODIC, *words], 60.0) as toggling:
+    with Probing(board.link, [*PERIODIC, *words], LIMIT_S) as toggling:
         if words:
             toggling.wait(30.0)
         else:
@@ -138,7 +140,7 @@ def test_an_output_that_was_an_input_ends_low_by_an_act_that_is_counted(board: V
 
 
 def test_a_held_up_task_owes_its_periods(board: VirtualBoard) -> None:
-    with Probing(board.link, PERIODIC, 60.0) as toggling:
+    with Probing(board.link, PERIODIC, LIMIT_S) as toggling:
         time.sleep(0.3)
         (probe,) = board.link.read(f"/proc/{toggling.pid}/task/{toggling.pid}/children").decode().split()
         board.link.run(["kill", "-STOP", probe])
@@ -159,7 +161,7 @@ def test_pins_that_cannot_be_had(board: VirtualBoard, way: str) -> None:
     assert "two lines" in refused(board, using, chip, "--in=1", "--out=1")
     assert "is missing" in refused(board, using, chip, "--in=0")
     assert "is missing" in refused(board, using, chip, probe="periodic")
-    with Probing(board.link, PERIODIC, 60.0) as holder:
+    with Probing(board.link, PERIODIC, LIMIT_S) as holder:
         assert "in use" in refused(board, using, chip, f"--in={INPUT_LINE}", f"--out={OUTPUT_LINE}")
         holder.interrupt()
     assert directions(board) == "0 in in"
