@@ -111,7 +111,7 @@ man: monitor
 	@for section in 1 8; do mkdir -p build/man/man$$section; done
 	@PYTHONPATH=. $(PYTHON) packaging/man_pages.py build/man build/target/probe/fastenough-probe \
 		build/target/monitor/fastenough-monitor build/target/monitor/inject/fastenough-inject \
-		$(wildcard build/target/publisher/fastenough-publisher)
+		$(wildcard build/target/publisher/fastenough-publisher build/target/publisher/fastenough-executor)
 	@for section in 1 8; do mv build/man/*.$$section build/man/man$$section; done
 
 # What watches wake-ups in the kernel: fastenough-monitor, in build/target/monitor.

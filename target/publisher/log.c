@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "log.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PROGRAM "fastenough-publisher: "
 #define ROOM 512
 
 static char last[LOG_SUBJECTS][ROOM];
@@ -16,7 +16,7 @@ static void log_arguments(const char *format, va_list arguments)
 	char text[ROOM];
 
 	vsnprintf(text, sizeof(text), format, arguments);
-	fprintf(stderr, PROGRAM "%s\n", text);
+	fprintf(stderr, "%s: %s\n", program_invocation_short_name, text);
 }
 
 void log_line(const char *format, ...)

@@ -86,7 +86,7 @@ int main(int argc, char **argv)
 			.options = &options, .answer = handle_answer, .order = options.signers ? handle_order : NULL,
 			.argument = &publisher, .backoff_ns = NS_PER_S,
 		},
-		.orders = {.options = &options},
+		.orders = {.options = &options, .limit_ns = ORDERS_LIMIT_NS},
 		.ring = {.path = options.ring, .folder = -1},
 	};
 	unsigned seed = 0;

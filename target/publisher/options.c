@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "identity.h"
 #include "log.h"
 
 #define TLS_PORT 8883
@@ -65,33 +66,6 @@ static int port_of(const char *text)
 	if (!isdigit((unsigned char)*text) || *end || port < 1 || port > 65535)
 		bad_input("--port: %s is not a port; name one from 1 to 65535", text);
 	return (int)port;
-}
-
-/* First line of a file, without its newline; false and errno if the file cannot be read. */
-static bool first_line(const char *path, char *text, size_t room)
-{
-	FILE *file = fopen(path, "re");
-	size_t size;
-
-	if (!file)
-		return false;
-	size = fread(text, 1, room - 1, file);
-	text[size] = '\0';
-	text[strcspn(text, "\r\n")] = '\0';
-	fclose(file);
-	return true;
-}
-
-static void read_machine(struct options *options)
-{
-	char text[OPTIONS_WORD];
-
-	if (!first_line(options->machine_id, text, sizeof(text)))
-		bad_input("--machine-id: %s: %s", options->machine_id, strerror(errno));
-	if (strlen(text) != CHUNK_MACHINE - 1 || strspn(text, "0123456789abcdef") != CHUNK_MACHINE - 1)
-		bad_input("--machine-id: %s has no machine ID (32 hexadecimal digits); run systemd-machine-id-setup",
-			  options->machine_id);
-	memcpy(options->board.machine, text, CHUNK_MACHINE);
 }
 
 /* The name of the hardware, with other characters replaced by '-'. */
@@ -201,7 +175,7 @@ struct options options_parse(int argc, char **argv)
 	if (!options.port)
 		options.port = options.without_tls ? PLAIN_PORT : TLS_PORT;
 	check_access(&options);
-	read_machine(&options);
+	identity_read_machine(options.machine_id, options.board.machine);
 	take_type(&options);
 	return options;
 }

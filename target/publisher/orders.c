@@ -6,7 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "boot_clock.h"
 #include "child.h"
 #include "last_order.h"
 #include "order.h"
@@ -16,7 +15,6 @@
 #define MINUTE_NS (60 * NS_PER_S)
 #define MAX_IN_MINUTE 60 /* verification takes time beside real-time tasks */
 #define VERIFY_NS (10 * NS_PER_S)
-#define EXECUTE_NS (20 * NS_PER_S) /* shorter than the server's time-out for a silent client */
 #define DETAIL 128
 
 static bool too_many(struct orders *orders)
@@ -65,17 +63,20 @@ static const char *admit(const struct order *order, const struct options *option
 }
 
 /* Reason why it was not carried out; NULL if it was. */
-static const char *execute(const struct order *order, const struct options *options, char detail[DETAIL])
+static const char *execute(const struct order *order, const struct orders *orders, char detail[DETAIL])
 {
-	const char *const words[] = {options->executor, order->action, order->value, NULL};
-	struct child child = {.words = words, .limit_ns = EXECUTE_NS, .input = "", .input_size = 0};
+	const char *const words[] = {orders->options->executor, order->action, order->value, NULL};
+	struct child child = {
+		.words = words, .limit_ns = orders->limit_ns,
+		.input = order->line, .input_size = order->line_size + order->signature_size,
+	};
 
 	*detail = '\0';
 	if (!order_is_known(order))
 		return "unknown";
 	if (!strcmp(order->action, "check"))
 		return NULL;
-	if (!options->executor)
+	if (!orders->options->executor)
 		return "unsupported";
 	return child_run(&child, detail, DETAIL) ? "failed" : NULL;
 }
@@ -103,7 +104,7 @@ bool orders_handle(struct orders *orders, const char *message, size_t size, char
 	if (parsed) {
 		fault = admit(&order, orders->options, detail);
 		if (!fault) {
-			fault = execute(&order, orders->options, detail);
+			fault = execute(&order, orders, detail);
 			log_line("order %s of %s, %s: %s", order.id, order.by, order.action, fault ? fault : "done");
 		}
 	}

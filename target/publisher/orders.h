@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Orders to this board: each is verified, recorded, carried out by a program of the board's administrator, and answered.
- * The publisher itself has no right to change anything on the board.
+ * Orders to this board: each is verified, recorded, carried out by the program `executor` of the options, and answered.
+ *
+ * The publisher, which has no right to change anything on the board, and the executor, which has, both do this, each with
+ * its own record of the newest order.  The program gets the action, its value, and the signed order on standard input.
  */
 #ifndef ORDERS_H
 #define ORDERS_H
@@ -10,12 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "boot_clock.h"
 #include "options.h"
 
 #define ORDERS_ANSWER 512
+#define ORDERS_LIMIT_NS (20 * NS_PER_S) /* of the publisher: shorter than the server's time-out for a silent client */
 
 struct orders {
 	const struct options *options;
+	int64_t limit_ns;  /* time for the program */
 	int64_t minute_ns; /* when the current minute began */
 	int in_minute;
 };

@@ -22,8 +22,8 @@ pytestmark = pytest.mark.untimed
 
 @pytest.fixture(scope="module")
 def programs(probe_binary: str, monitor_binary: Path, inject_binary: Path, build_directory: Path) -> dict[str, str]:
-    publisher = program(build_directory, "target/publisher/fastenough-publisher")
-    return {Path(one).name: str(one) for one in (probe_binary, monitor_binary, inject_binary, publisher)}
+    publisher = [program(build_directory, f"target/publisher/fastenough-{name}") for name in ("publisher", "executor")]
+    return {Path(one).name: str(one) for one in (probe_binary, monitor_binary, inject_binary, *publisher)}
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +63,7 @@ def test_every_page_is_set_without_a_complaint(made: Path, read: Callable[[str],
         "fastenough-monitor.8",
         "fastenough-inject.8",
         "fastenough-publisher.8",
+        "fastenough-executor.8",
         *(f"fastenough-{name}.1" for name in COMMANDS),
     }
     assert all(read(page).startswith(page.partition(".")[0].upper()) for page in pages)
@@ -110,14 +111,14 @@ def test_a_program_says_in_its_page_what_its_help_says(
     assert all(probe["summary"] in said for probe in listed["probes"])
 
 
+@pytest.mark.parametrize(("name", "least"), [("fastenough-publisher", 10), ("fastenough-executor", 5)])
 def test_the_publisher_says_in_its_page_what_its_help_says(
-    read: Callable[[str], str], programs: dict[str, str]
+    name: str, least: int, read: Callable[[str], str], programs: dict[str, str]
 ) -> None:
-    command = [programs["fastenough-publisher"], "--help"]
-    help_text = subprocess.run(command, text=True, capture_output=True, check=True).stdout
-    said = read("fastenough-publisher.8")
+    help_text = subprocess.run([programs[name], "--help"], text=True, capture_output=True, check=True).stdout
+    said = read(f"{name}.8")
     options = re.findall(r"^ +(--\S+) +(.*)", help_text, re.MULTILINE)
-    assert len(options) > 10 and all(option in said and meaning in said for option, meaning in options)
+    assert len(options) > least and all(option in said and meaning in said for option, meaning in options)
 
 
 def test_help_that_cannot_be_read_is_refused() -> None:

@@ -3,92 +3,27 @@
 
 from __future__ import annotations
 
-import asyncio
-import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-import nats
 import pytest
 
 from fastenough.fleet import orders
-from fastenough.fleet.orders import Acknowledgement, Order, acknowledgement_of, make_order, packed_plan, signed
+from fastenough.fleet.orders import Order, make_order, packed_plan
 from fastenough.model import BadInput
 from fastenough.pack.signature import sign
 from tests.support.cli_calls import command_line
 from tests.support.json_documents import require_valid
+from tests.support.ordered_boards import MACHINE, OrderedBoard
 from tests.support.processes import eventually
-from tests.support.publishing import Bus, publishing, running_bus
+from tests.support.publishing import publishing, running_bus
 from tests.support.tools import program, require
 
 pytestmark = pytest.mark.machines
 
-MACHINE, OTHER = "a" * 32, "b" * 32
-
-
-@dataclass
-class OrderedBoard:
-    """A board that accepts orders of ``ann`` and ``bob``, and the operators' keys, in a folder."""
-
-    folder: Path
-    publisher: Path
-    bus: Bus
-
-    def __post_init__(self) -> None:
-        for name in ("ann", "bob", "eve"):
-            words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", self.folder / name]
-            subprocess.run(words, check=True)
-        allowed = [f"{name} {(self.folder / f'{name}.pub').read_text()}" for name in ("ann", "bob")]
-        (self.folder / "signers").write_text("".join(allowed))
-        (self.folder / "ring").mkdir()
-        script = self.folder / "executor"
-        script.write_text(f'#!/bin/sh\nprintf "%s|" "$@" >>{self.folder}/done\necho \'say "so"\'\n[ "$1" != trace ]\n')
-        script.chmod(0o755)
-
-    @contextmanager
-    def running(self, *options: str, machine: str = MACHINE) -> Iterator[None]:
-        """Its publisher, killed at the end."""
-        words = ["--without-tls", f"--signers={self.folder}/signers", f"--state={self.folder}/last-{machine}", *options]
-        with publishing(self.publisher, self.bus, self.folder / "ring", machine, *words):
-            assert eventually(lambda: self.answer(b"-", machine, 1) is not None, 30)
-            yield
-
-    @property
-    def executed(self) -> str:
-        path = self.folder / "done"
-        return path.read_text() if path.exists() else ""
-
-    @property
-    def url(self) -> str:
-        return f"nats://127.0.0.1:{self.bus.port}"
-
-    def answer(self, message: bytes, machine: str = MACHINE, wait_s: float = 20) -> Acknowledgement | None:
-        """What the board answers to a message."""
-
-        async def asked() -> Acknowledgement | None:
-            client = await nats.connect(self.url)
-            answers = await client.subscribe(f"fe.ack.{machine}")
-            await client.publish(f"fe.order.{machine}.signed", message)
-            try:
-                return acknowledgement_of((await answers.next_msg(timeout=wait_s)).data)
-            except nats.errors.TimeoutError:
-                return None
-            finally:
-                await client.close()
-
-        return asyncio.run(asked())
-
-    def state_of(self, message: bytes, machine: str = MACHINE) -> str:
-        """``done``, or the reason of a refusal."""
-        found = self.answer(message, machine)
-        assert found is not None
-        return found.reason or found.state
-
-    def signed(self, order: Order, key: str = "ann") -> bytes:
-        return signed(order, self.folder / key)
+OTHER = "b" * 32
 
 
 @pytest.fixture

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Orders that change a board: the executor's service verifies them itself, carries them out whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tarfile
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fastenough.fleet import orders
+from fastenough.fleet.orders import Order, make_order, packed_plan
+from fastenough.pack.signature import sign
+from tests.support.executing_boards import CARRY_OUT, ExecutingBoard, shells
+from tests.support.ordered_boards import MACHINE, OrderedBoard
+from tests.support.privileges import needs_root
+from tests.support.processes import eventually, living_with, recorded
+from tests.support.publishing import running_bus
+from tests.support.rings import files, recordings
+from tests.support.tools import ROOT, program, require
+
+pytestmark = pytest.mark.machines
+
+OTHER = "b" * 32
+
+
+@pytest.fixture
+def board(build_directory: Path, probe_binary: str, tmp_path: Path) -> Iterator[ExecutingBoard]:
+    require("nats-server", "ssh-keygen", "setsid")
+    publisher = program(build_directory, "target/publisher/sanitized-publisher")
+    executor = program(build_directory, "target/publisher/sanitized-executor")
+    with running_bus(tmp_path) as bus:
+        yield ExecutingBoard(OrderedBoard(tmp_path, publisher, bus), executor, probe_binary)
+
+
+def order(action: str, value: str, by: str = "ann") -> Order:
+    return make_order(MACHINE, action, value, by, 600)
+
+
+def test_an_order_changes_the_interval_of_the_next_recording(board: ExecutingBoard) -> None:
+    with board.running():
+        assert board.interval_s == 1
+        answer = board.board.answer(board.board.signed(order("interval", "2s")))
+        assert answer is not None and (answer.state, answer.reason) == ("done", "")
+        newest = files(board.folder / "ring")[-1]
+        assert board.interval_s == 2 and board.contents() == {"interval": b"FASTENOUGH_INTERVAL=2s\n"}
+        assert eventually(lambda: recorded(newest), 30)
+    first, second = recordings(board.folder / "ring")
+    assert (first.head.interval_ns, second.head.interval_ns) == (1_000_000_000, 2_000_000_000)
+    assert second.intervals[0].end_mono_ns - second.intervals[0].begin_mono_ns >= 2_000_000_000
+
+
+REFUSED_VALUES = [("interval", "500ms"), ("interval", "2h"), ("interval", "3601s"), ("trace", "169h"), ("plan", "A")]
+
+
+def test_values_out_of_their_bounds_change_nothing(board: ExecutingBoard) -> None:
+    with board.running():
+        assert board.board.state_of(board.board.signed(order("interval", "3s"))) == "done"
+        before, count = board.contents(), len(files(board.folder / "ring"))
+        for action, value in REFUSED_VALUES:
+            answer = board.board.answer(board.board.signed(order(action, value)))
+            assert answer is not None and (answer.state, answer.reason) == ("refused", "failed"), (action, value)
+            assert answer.detail
+        assert {name: text for name, text in board.contents().items() if name == "interval"} == before
+        assert board.interval_s == 3 and len(files(board.folder / "ring")) == count
+
+
+def _line(changed: Callable[[bytes], bytes]) -> Callable[[ExecutingBoard], bytes]:
+    """A line that is changed and then signed correctly."""
+
+    def message(board: ExecutingBoard) -> bytes:
+        line = changed(order("interval", "2s").line())
+        return line + sign(line, board.folder / "ann", orders.NAMESPACE)
+
+    return message
+
+
+def _value(value: bytes) -> Callable[[ExecutingBoard], bytes]:
+    return _line(lambda line: line.replace(b'"2s"', b'"' + value + b'"'))
+
+
+STOLEN: dict[str, tuple[str, Callable[[ExecutingBoard], bytes]]] = {
+    "not signed": ("unsigned", lambda board: order("interval", "2s").line()),
+    "signed by a stranger": ("signature", lambda board: board.board.signed(order("interval", "2s"), "eve")),
+    "for another machine": (
+        "foreign",
+        lambda board: board.board.signed(replace(order("interval", "2s"), machine=OTHER)),
+    ),
+    "expired": ("expired", lambda board: board.board.signed(replace(order("interval", "2s"), expires_s=1))),
+    "changed after it was signed": (
+        "signature",
+        lambda board: board.board.signed(order("interval", "2s")).replace(b'"2s"', b'"9s"'),
+    ),
+    "the recovery as action": ("unknown", _line(lambda line: line.replace(b"interval", b"recover"))),
+    "a space": ("malformed", _value(b"2s reboot")),
+    "a line feed": ("malformed", _value(b"2s\\n9s")),
+    "a line feed that is none in JSON": ("malformed", _value(b"2s\n9s")),
+    "a path": ("unknown", _value(b"../../etc/passwd")),
+    "a command": ("malformed", _value(b"$(reboot)")),
+    "huge": ("unknown", _value(b"9999999h")),
+    "64 KiB": ("malformed", lambda board: board.board.signed(replace(order("plan", "A"), value="A" * 65536))),
+    "a megabyte": ("malformed", lambda board: b"x" * 1_000_000),
+    "nothing": ("malformed", lambda board: b""),
+}
+
+
+def test_who_controls_the_publisher_changes_nothing(board: ExecutingBoard) -> None:
+    """The service refuses what no operator has signed for this board, and each order that it has carried out."""
+    with board.recording(), board.serving():
+        answers = {name: board.call(message(board)) for name, (_, message) in STOLEN.items()}
+        reasons = {name: json.loads(text)["reason"] for name, text in answers.items()}
+        assert reasons == {name: reason for name, (reason, _) in STOLEN.items()}
+        assert board.contents() == {} and board.interval_s == 1
+        older, newer = (board.board.signed(order("interval", value)) for value in ("2s", "3s"))
+        assert [json.loads(board.call(message))["reason"] for message in (newer, newer, older)] == [
+            "",
+            *["replayed"] * 2,
+        ]
+        assert board.interval_s == 3
+
+
+def test_a_service_that_was_killed_restores_the_former_interval(board: ExecutingBoard) -> None:
+    with board.recording():
+        with board.serving() as service:
+            assert json.loads(board.call(board.board.signed(order("interval", "2s"))))["state"] == "done"
+            (board.folder / "block").touch()
+            message = board.board.signed(order("interval", "5s"))
+            caller = threading.Thread(target=board.call, args=(message,))
+            caller.start()
+            assert eventually(lambda: b"=5s" in board.contents()["interval"], 20)
+            board.kill(service)
+            caller.join()
+        (board.folder / "block").unlink()
+        with board.serving():
+            assert eventually(lambda: board.contents() == {"interval": b"FASTENOUGH_INTERVAL=2s\n"}, 20)
+            assert board.interval_s == 2
+            assert json.loads(board.call(message))["reason"] == "replayed"
+
+
+def test_an_action_that_was_killed_is_undone(board: ExecutingBoard) -> None:
+    with board.running():
+        (board.folder / "block").touch()
+        answers = []
+        message = board.board.signed(order("interval", "5s"))
+        caller = threading.Thread(target=lambda: answers.append(board.board.answer(message)))
+        caller.start()
+        mark = f"FASTENOUGH_STATE={board.state}"
+        assert eventually(lambda: "interval.former" in board.contents(), 20)
+        (board.folder / "block").unlink()
+        for pid in living_with(mark):
+            if Path(f"/proc/{pid}/exe").resolve().name != board.executor.name:
+                os.kill(pid, signal.SIGKILL)
+        caller.join()
+        assert answers[0] is not None and (answers[0].state, answers[0].reason) == ("refused", "failed")
+        assert eventually(lambda: board.contents() == {}, 20) and board.interval_s == 1
+
+
+def test_a_service_that_does_not_use_the_interval_is_reported(board: ExecutingBoard) -> None:
+    service = board.folder / "service"
+    service.write_text(service.read_text().replace('"$FASTENOUGH_INTERVAL"', "1s"))
+    with board.running():
+        answer = board.board.answer(board.board.signed(order("interval", "2s")))
+        assert answer is not None and answer.reason == "failed" and "FASTENOUGH_INTERVAL" in answer.detail
+        assert eventually(lambda: board.contents() == {}, 20)
+
+
+def test_without_the_service_an_order_is_refused(board: ExecutingBoard) -> None:
+    with board.board.running(f"--executor={board.folder}/client"):
+        answer = board.board.answer(board.board.signed(order("interval", "2s")))
+        assert answer is not None and (answer.state, answer.reason) == ("refused", "failed") and answer.detail
+
+
+def test_a_trace_has_the_recordings_of_this_time_and_the_kernels_trace(board: ExecutingBoard) -> None:
+    (board.folder / "kernel").mkdir()
+    (board.folder / "kernel" / "trace").write_text("# tracer: nop\nsched_switch\n")
+    ring = board.folder / "ring"
+    with board.running():
+        assert eventually(lambda: recorded(files(ring)[0], 2), 30)
+        old = ring / "0000000000-old.jsonl"
+        old.write_text("{}\n")
+        os.utime(old, (1, 1))
+        answer = board.board.answer(board.board.signed(order("trace", "10min")))
+        assert answer is not None and answer.state == "done"
+    path, _, size = answer.detail.partition(": ")
+    assert Path(path).parent == board.state / "traces" and size.startswith(f"{Path(path).stat().st_size} bytes")
+    with tarfile.open(path) as archive:
+        texts = {Path(one.name).name: archive.extractfile(one).read() for one in archive if one.isfile()}  # type: ignore[union-attr]
+    (name,) = {path.name for path in files(ring)} - {old.name}
+    assert texts.keys() == {name, "kernel-trace.txt"} and texts["kernel-trace.txt"].endswith(b"sched_switch\n")
+    assert texts[name].count(b"\n") > 2 and (ring / name).read_bytes().startswith(texts[name])
+
+
+def _with_programs(board: ExecutingBoard, *names: str) -> None:
+    """A path with the programs of a small system, and those of a bench if it is named."""
+    folder = board.folder / "programs"
+    folder.mkdir()
+    for name in ("sh", "date", "mkdir", "ls", "sort", "tail", "head", "base64", "seq", "sleep", "rm", "mv", "setsid"):
+        (folder / name).symlink_to(subprocess.check_output(["which", name], text=True).strip())
+    for name in ("ssh-keygen", *names):
+        found = (
+            ROOT / "bin" / name
+            if name == "fastenough"
+            else Path(subprocess.check_output(["which", name], text=True).strip())
+        )
+        (folder / name).symlink_to(found)
+    board.environment["PATH"] = str(folder)
+
+
+def test_a_plan_is_refused_where_fastenough_is_not_installed(board: ExecutingBoard) -> None:
+    _with_programs(board)
+    with board.recording(), board.serving():
+        answer = json.loads(board.call(board.board.signed(order("plan", packed_plan(b"name = 'x'\n")))))
+        assert (answer["state"], answer["reason"]) == ("refused", "failed") and "not installed" in answer["detail"]
+        assert board.contents() == {}
+
+
+@pytest.mark.parametrize(
+    "value", ["", " ", "60", "0s", "-1s", "1 s", "1s\n2s", "../1s", "1s;reboot", "$(reboot)", "1234567s", "*"]
+)
+@pytest.mark.parametrize("shell", shells())
+@pytest.mark.parametrize("action", ["interval", "trace"])
+def test_the_program_of_the_actions_checks_values_again(shell: str, action: str, value: str, tmp_path: Path) -> None:
+    state, ring = tmp_path / "state", tmp_path / "ring"
+    state.mkdir()
+    ring.mkdir()
+    variables = {
+        **os.environ,
+        "FASTENOUGH_STATE": str(state),
+        "FASTENOUGH_RING": str(ring),
+        "FASTENOUGH_RESTART": "touch began",
+    }
+    done = subprocess.run(
+        [*shell.split(), CARRY_OUT, action, value],
+        env=variables,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.count("\n"), done.stderr) == (1, 1, "")
+    assert list(state.iterdir()) == [] and not (tmp_path / "began").exists()
+
+
+@needs_root("it gives files to another user")
+@pytest.mark.parametrize("name", ["signers", "actions", "state"])
+@pytest.mark.parametrize("fault", ["owner", "mode", "link"])
+def test_files_that_others_may_replace_are_refused(board: ExecutingBoard, name: str, fault: str) -> None:
+    path = board.folder / name
+    if fault == "owner":
+        os.chown(path, 65534, 65534)
+    elif fault == "mode":
+        path.chmod(0o777)
+    else:
+        path.rename(board.folder / "real")
+        path.symlink_to(board.folder / "real")
+    done = subprocess.run(
+        board.command(), env=board.environment, capture_output=True, text=True, check=False, timeout=30
+    )
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and name in done.stderr
