@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -13,11 +13,22 @@ import click
 from fastenough.campaign.plan_file import parse_plan
 from fastenough.cli.commands import Command
 from fastenough.cli.options import DURATION, json_option
-from fastenough.cli.output import clean, print_json, say
-from fastenough.fleet.orders import ACTIONS, REPLAYED, Acknowledgement, Order, make_order, packed_plan, send, signed
+from fastenough.cli.output import clean, new_file, print_json, say
+from fastenough.fleet.orders import ACTIONS, REPLAYED, Acknowledgement, make_order, packed_plan, send, signed
 from fastenough.model import BadInput, ExitStatus
 
 _UNANSWERED = "unanswered"
+
+
+@dataclass(frozen=True)
+class OrderResult:
+    """Result of an order.  ``file``: path of the trace that the board sent."""
+
+    order: str
+    state: str
+    reason: str
+    detail: str
+    file: str | None
 
 
 class _Sending(TypedDict):
@@ -26,6 +37,7 @@ class _Sending(TypedDict):
     signer: str
     valid_ns: int
     wait_ns: int
+    out: Path | None
 
 
 @click.command(
@@ -51,19 +63,30 @@ class _Sending(TypedDict):
     "--valid", "valid_ns", type=DURATION, default="10min", show_default=True, help="Time until the order expires."
 )
 @click.option("--wait", "wait_ns", type=DURATION, default="1min", show_default=True, help="Time to wait for an answer.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="New file for the trace that the board sends.  [default: trace-ORDER.tar.gz]",
+)
 @json_option
 def command(machine: str, action: str, value: str, as_json: bool, **sending: Unpack[_Sending]) -> ExitStatus:
     """Send a signed order to a board that publishes.
 
     MACHINE is the board's machine id.  The actions are: check (the board only answers), interval DURATION, trace
     DURATION and plan PLAN.toml.  The board verifies the signature and carries out each order once.  Its answer is
-    printed; the exit status is 4 if the board refuses the order or does not answer.
+    printed, and a trace that it sends is stored in a file.  The exit status is 4 if the board refuses the order or does
+    not answer.
     """
+    out = sending["out"]
+    if out is not None and (out.exists() or not out.parent.is_dir()):
+        raise BadInput(f"--out {out}: the file exists, or its directory does not; name a new file")
     value = _plan_value(Path(value)) if action == "plan" and value else value
     order = make_order(machine, action, value, sending["signer"], sending["valid_ns"] / 1e9)
     message = signed(order, sending["key"])
     answer = asyncio.run(send(sending["server"], order, message, sending["wait_ns"] / 1e9))
-    return _print_answer(order, answer or Acknowledgement(order.id, _UNANSWERED, "", ""), as_json)
+    answer = answer or Acknowledgement(order.id, _UNANSWERED, "", "")
+    return _print_result(_result_of(answer, out or Path(f"trace-{order.id}.tar.gz")), as_json)
 
 
 def _plan_value(path: Path) -> str:
@@ -76,19 +99,29 @@ def _plan_value(path: Path) -> str:
     return packed_plan(content)
 
 
-def _print_answer(order: Order, answer: Acknowledgement, as_json: bool) -> ExitStatus:
+def _result_of(answer: Acknowledgement, out: Path) -> OrderResult:
+    """The result to print; the attachment of the answer is stored in ``out``."""
+    if answer.attachment:
+        with new_file(out) as stream:
+            stream.write(answer.attachment)
+    file = str(out) if answer.attachment else None
+    return OrderResult(answer.order, answer.state, answer.reason, answer.detail, file)
+
+
+def _print_result(result: OrderResult, as_json: bool) -> ExitStatus:
     if as_json:
-        print_json(asdict(answer))
+        print_json(result)
     else:
-        say(clean(_text_of(order, answer)))
-    return ExitStatus.DONE if answer.state == "done" else ExitStatus.BROKEN
+        say(clean(_text_of(result)))
+    return ExitStatus.DONE if result.state == "done" else ExitStatus.BROKEN
 
 
-def _text_of(order: Order, answer: Acknowledgement) -> str:
-    if answer.state == _UNANSWERED:
-        return f"order {order.id}: no answer; until it expires, the board may still carry it out"
-    if answer.reason == REPLAYED:
-        return f"order {order.id}: refused: the board has accepted this order or a newer one before"
-    reason = f": {answer.reason}" if answer.reason else ""
-    detail = f" ({answer.detail})" if answer.detail else ""
-    return f"order {order.id}: {answer.state}{reason}{detail}"
+def _text_of(result: OrderResult) -> str:
+    if result.state == _UNANSWERED:
+        return f"order {result.order}: no answer; until it expires, the board may still carry it out"
+    if result.reason == REPLAYED:
+        return f"order {result.order}: refused: the board has accepted this order or a newer one before"
+    reason = f": {result.reason}" if result.reason else ""
+    detail = f" ({result.detail})" if result.detail else ""
+    file = f"; stored as {result.file}" if result.file else ""
+    return f"order {result.order}: {result.state}{reason}{detail}{file}"

@@ -14,7 +14,7 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from nats.aio.subscription import Subscription
@@ -60,12 +60,16 @@ class Order:
 
 @dataclass(frozen=True)
 class Acknowledgement:
-    """A board's answer: ``state`` is ``done`` or ``refused`` (with a ``reason``); ``detail``: text of the executor."""
+    """A board's answer: ``state`` is ``done`` or ``refused`` (with a ``reason``); ``detail``: text of the executor.
+
+    ``attachment``: bytes that the executor sent behind that text.
+    """
 
     order: str
     state: str
     reason: str
     detail: str
+    attachment: bytes = field(default=b"", repr=False)
 
 
 def make_order(machine: str, action: str, value: str, by: str, valid_s: float) -> Order:
@@ -102,15 +106,16 @@ def signed(order: Order, key: Path) -> bytes:
 
 
 def acknowledgement_of(payload: bytes) -> Acknowledgement:
-    """Parse a board's answer to an order; raises BadInput for anything else."""
+    """Parse a board's answer to an order: a line of JSON, then its attachment; raises BadInput for anything else."""
+    line, _, attachment = payload.partition(b"\n")
     try:
-        document = json.loads(payload[:_MOST_ANSWER_BYTES])
-        answer = Acknowledgement(*(document[name] for name in ("order", "state", "reason", "detail")))
+        document = json.loads(line[:_MOST_ANSWER_BYTES])
+        texts = [document[name] for name in ("order", "state", "reason", "detail")]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(f"not an answer to an order: {error}") from None
-    if not all(isinstance(text, str) for text in asdict(answer).values()) or answer.state not in ("done", "refused"):
+    if not all(isinstance(text, str) for text in texts) or texts[1] not in ("done", "refused"):
         raise BadInput("not an answer to an order: its members are not texts, or its state is unknown")
-    return answer
+    return Acknowledgement(*texts, attachment)
 
 
 async def send(server: str, order: Order, message: bytes, wait_s: float) -> Acknowledgement | None:

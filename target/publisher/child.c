@@ -51,27 +51,56 @@ static void exec_program(const struct child *child, int input, int output, int f
 	_exit(NOT_STARTED);
 }
 
-/* Reads until the program and its descendants have closed their output; false if the time limit expires first. */
-static bool read_line(int output, int64_t end_ns, char *line, size_t room)
-{
-	struct pollfd event = {.fd = output, .events = POLLIN};
-	size_t held = 0;
-	char block[512];
+struct output {
+	char *line;
+	size_t room, held;
+	bool line_is_complete;
+	struct child_rest *rest;
+	bool overflow;
+};
 
-	*line = '\0';
+static void store_rest(struct output *output, const char *bytes, size_t size)
+{
+	struct child_rest *rest = output->rest;
+
+	output->overflow |= rest && size > rest->room - rest->size;
+	if (!rest || output->overflow)
+		return;
+	memcpy(rest->bytes + rest->size, bytes, size);
+	rest->size += size;
+}
+
+static void store(struct output *output, const char *bytes, size_t size)
+{
+	const char *feed = output->line_is_complete ? NULL : memchr(bytes, '\n', size);
+	size_t of_line = output->line_is_complete ? 0 : feed ? (size_t)(feed - bytes) : size;
+	size_t left = output->room - 1 - output->held, fitting = left < of_line ? left : of_line;
+
+	memcpy(output->line + output->held, bytes, fitting);
+	output->held += fitting;
+	output->line[output->held] = '\0';
+	if (feed)
+		of_line++;
+	output->line_is_complete |= feed != NULL;
+	if (size > of_line)
+		store_rest(output, bytes + of_line, size - of_line);
+}
+
+/* Reads until the program and its descendants have closed their output; false if the time limit expires first. */
+static bool read_output(int file, int64_t end_ns, struct output *output)
+{
+	struct pollfd event = {.fd = file, .events = POLLIN};
+	char block[4096];
+
 	while (boot_ns() < end_ns) {
-		size_t left = room - 1 - held;
 		ssize_t size;
 
 		if (poll(&event, 1, POLL_MS) <= 0)
 			continue;
-		size = read(output, block, sizeof(block));
+		size = read(file, block, sizeof(block));
 		if (size <= 0)
 			return true;
-		left = left < (size_t)size ? left : (size_t)size;
-		memcpy(line + held, block, left);
-		held += left;
-		line[held] = '\0';
+		store(output, block, (size_t)size);
 	}
 	return false;
 }
@@ -95,6 +124,7 @@ static int wait_until(pid_t process, int64_t end_ns)
 
 static int run(const struct child *child, int input, int file, char *line, size_t room)
 {
+	struct output output = {.line = line, .room = room, .rest = child->rest};
 	int64_t end_ns = boot_ns() + child->limit_ns;
 	int ends[2], status;
 	bool in_time = true;
@@ -108,13 +138,15 @@ static int run(const struct child *child, int input, int file, char *line, size_
 	close(ends[1]);
 	if (process > 0)
 		setpgid(process, process);
-	if (process > 0 && !read_line(ends[0], end_ns, line, room)) {
+	if (process > 0 && !read_output(ends[0], end_ns, &output)) {
 		kill(-process, SIGKILL);
 		in_time = false;
 	}
 	close(ends[0]);
 	status = process > 0 ? wait_until(process, end_ns) : -1;
-	line[strcspn(line, "\r\n")] = '\0';
+	line[strcspn(line, "\r")] = '\0';
+	if (output.overflow)
+		child->rest->size = 0;
 	return in_time ? status : -1;
 }
 
@@ -125,6 +157,8 @@ int child_run(const struct child *child, char *line, size_t room)
 	int status = -1;
 
 	*line = '\0';
+	if (child->rest)
+		child->rest->size = 0;
 	if (input >= 0 && (file >= 0 || !child->file))
 		status = run(child, input, file, line, room);
 	if (input >= 0)

@@ -8,6 +8,12 @@
 
 #define CHILD_FILE "/proc/self/fd/3" /* path by which the program opens `file` */
 
+/* What follows the first line of output; `size` is 0 if it does not fit. */
+struct child_rest {
+	char *bytes;
+	size_t room, size;
+};
+
 struct child {
 	const char *const *words; /* its arguments, ended by NULL */
 	const char *input;        /* its standard input */
@@ -15,6 +21,7 @@ struct child {
 	const char *file;         /* NULL: none */
 	size_t file_size;
 	int64_t limit_ns;
+	struct child_rest *rest;  /* NULL: it is ignored */
 };
 
 /*

@@ -217,12 +217,12 @@ void connection_publish(struct connection *connection, const void *payload, size
 	publish(connection, topic, payload, size);
 }
 
-void connection_reply(struct connection *connection, const char *answer)
+void connection_reply(struct connection *connection, const void *payload, size_t size)
 {
 	char topic[TOPIC];
 
 	snprintf(topic, sizeof(topic), "fe/ack/%s", connection->options->board.machine);
-	publish(connection, topic, answer, strlen(answer));
+	publish(connection, topic, payload, size);
 }
 
 void connection_reset_backoff(struct connection *connection)

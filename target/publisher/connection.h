@@ -38,7 +38,7 @@ void connection_serve(struct connection *connection);
 bool connection_has_room(const struct connection *connection);
 void connection_publish(struct connection *connection, const void *payload, size_t size);
 /* Sends the answer to an order. */
-void connection_reply(struct connection *connection, const char *answer);
+void connection_reply(struct connection *connection, const void *payload, size_t size);
 /* The server works: the next attempt to connect need not wait long. */
 void connection_reset_backoff(struct connection *connection);
 

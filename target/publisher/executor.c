@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -148,9 +149,12 @@ static int fail(const char *text)
 	return 1;
 }
 
-/* Prints the detail of the service's answer, with the reason if it refused the order. */
-static int print_answer(const char *text, size_t size)
+/* Prints the detail of the service's answer, with the reason if it refused the order, and its attachment. */
+static int print_answer(const char *text, size_t whole)
 {
+	const char *feed = memchr(text, '\n', whole);
+	size_t size = feed ? (size_t)(feed - text) : whole;
+
 	char state[WORD], reason[WORD], detail[ORDERS_ANSWER];
 	struct json_value values[3];
 
@@ -160,7 +164,9 @@ static int print_answer(const char *text, size_t size)
 		return fail("the executor's service gave no answer; see its journal");
 	if (!strcmp(state, "done")) {
 		puts(detail);
-		return 0;
+		if (feed)
+			fwrite(feed + 1, 1, whole - size - 1, stdout);
+		return fflush(stdout) != 0;
 	}
 	if (!strcmp(reason, "failed"))
 		puts(*detail ? detail : "the action did not end in time; the former state is being restored");
@@ -175,7 +181,7 @@ static int pass_order(const struct settings *settings)
 	struct sockaddr_un address = address_of(settings->socket);
 	int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	ssize_t size = read_all(STDIN_FILENO, order, sizeof(order), RECEIVE_NS);
-	char answer[ORDERS_ANSWER + 1];
+	static char answer[ORDERS_ANSWER + ORDERS_ATTACHMENT];
 
 	if (size < 0 || connection < 0)
 		return fail("the order cannot be read from standard input");
@@ -192,7 +198,7 @@ static int pass_order(const struct settings *settings)
 	return print_answer(answer, (size_t)size);
 }
 
-/* What others could replace would give them the rights of this service. */
+/* Who can replace one of these files has the rights of this service. */
 static void require_own(const char *option, const char *path)
 {
 	struct stat found;
@@ -203,15 +209,16 @@ static void require_own(const char *option, const char *path)
 		bad_input("--%s: %s must belong to this user, be writable by this user only, and be no symbolic link", option, path);
 }
 
-static void require_own_folder(const char *path)
+static void require_safe(const char *option, const char *path)
 {
-	char folder[WORD];
+	char folder[PATH_MAX];
 	const char *slash = strrchr(path, '/');
 
-	if (*path != '/' || slash - path >= WORD)
-		bad_input("--state: %.150s is not an absolute path of at most %d characters", path, WORD);
-	snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path) + (slash == path), path);
-	require_own("state", folder);
+	if (*path != '/' || snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path) + (slash == path), path) >= PATH_MAX)
+		bad_input("--%s: %.150s is not an absolute path", option, path);
+	require_own(option, folder);
+	if (!access(path, F_OK) || strcmp(option, "state") != 0)
+		require_own(option, path);
 }
 
 static int listen_at(const char *path)
@@ -255,7 +262,8 @@ static void serve_connection(struct orders *orders, int connection)
 	set_time_limit(connection, RECEIVE_NS);
 	if (size < 0 || !orders_handle(orders, message, (size_t)size, answer))
 		return;
-	send_all(connection, answer, strlen(answer));
+	if (send_all(connection, answer, strlen(answer)) && send_all(connection, "\n", 1))
+		send_all(connection, orders->attachment.bytes, orders->attachment.size);
 	shutdown(connection, SHUT_RDWR); /* the recovery may take longer than the publisher waits */
 	if (has_failed(answer))
 		recover(orders->options->executor);
@@ -268,11 +276,11 @@ static int serve(const struct settings *settings)
 	struct orders orders = {.options = &options, .limit_ns = ACTION_NS};
 	int listener;
 
-	require_own("signers", options.signers);
-	require_own("actions", options.executor);
-	require_own_folder(options.state);
-	if (*options.executor != '/' || access(options.executor, X_OK))
-		bad_input("--actions: %s is not the absolute path of a program", options.executor);
+	require_safe("signers", options.signers);
+	require_safe("actions", options.executor);
+	require_safe("state", options.state);
+	if (access(options.executor, X_OK))
+		bad_input("--actions: %s is not a program", options.executor);
 	identity_read_machine(settings->machine_id, options.board.machine);
 	listener = listen_at(settings->socket);
 	recover(options.executor);

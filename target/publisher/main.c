@@ -7,6 +7,7 @@
 #include <mosquitto.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "boot_clock.h"
@@ -34,13 +35,23 @@ static void handle_answer(void *argument, const char *message, size_t size)
 		connection_reset_backoff(&publisher->connection);
 }
 
+/* The answer in a line; behind it the attachment, if there is one. */
 static void handle_order(void *argument, const char *message, size_t size)
 {
+	static char reply[ORDERS_ANSWER + ORDERS_ATTACHMENT];
 	struct publisher *publisher = argument;
-	char answer[ORDERS_ANSWER];
+	const struct child_rest *attachment = &publisher->orders.attachment;
+	size_t length;
 
-	if (orders_handle(&publisher->orders, message, size, answer))
-		connection_reply(&publisher->connection, answer);
+	if (!orders_handle(&publisher->orders, message, size, reply))
+		return;
+	length = strlen(reply);
+	if (attachment->size) {
+		reply[length++] = '\n';
+		memcpy(reply + length, attachment->bytes, attachment->size);
+		length += attachment->size;
+	}
+	connection_reply(&publisher->connection, reply, length);
 }
 
 static void scan_when_due(struct publisher *publisher)

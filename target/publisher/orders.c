@@ -6,7 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "child.h"
 #include "last_order.h"
 #include "order.h"
 #include "log.h"
@@ -63,12 +62,13 @@ static const char *admit(const struct order *order, const struct options *option
 }
 
 /* Reason why it was not carried out; NULL if it was. */
-static const char *execute(const struct order *order, const struct orders *orders, char detail[DETAIL])
+static const char *execute(const struct order *order, struct orders *orders, char detail[DETAIL])
 {
 	const char *const words[] = {orders->options->executor, order->action, order->value, NULL};
 	struct child child = {
 		.words = words, .limit_ns = orders->limit_ns,
 		.input = order->line, .input_size = order->line_size + order->signature_size,
+		.rest = &orders->attachment,
 	};
 
 	*detail = '\0';
@@ -92,10 +92,12 @@ static void sanitize_text(char *text)
 bool orders_handle(struct orders *orders, const char *message, size_t size, char answer[ORDERS_ANSWER])
 {
 	static struct order order;
+	static char attachment[ORDERS_ATTACHMENT];
 	char detail[DETAIL] = "";
 	const char *fault = "malformed";
 	bool parsed;
 
+	orders->attachment = (struct child_rest){.bytes = attachment, .room = sizeof(attachment)};
 	if (too_many(orders)) {
 		log_once(LOG_ORDER, "more than %d orders in a minute; ignoring the rest", MAX_IN_MINUTE);
 		return false;
@@ -108,8 +110,10 @@ bool orders_handle(struct orders *orders, const char *message, size_t size, char
 			log_line("order %s of %s, %s: %s", order.id, order.by, order.action, fault ? fault : "done");
 		}
 	}
-	if (fault)
+	if (fault) {
+		orders->attachment.size = 0;
 		log_once(LOG_ORDER, "refused an order: %s", fault);
+	}
 	sanitize_text(detail);
 	snprintf(answer, ORDERS_ANSWER, "{\"order\":\"%s\",\"state\":\"%s\",\"reason\":\"%s\",\"detail\":\"%s\"}",
 		 parsed ? order.id : "", fault ? "refused" : "done", fault ? fault : "", detail);

@@ -13,9 +13,11 @@
 #include <stdint.h>
 
 #include "boot_clock.h"
+#include "child.h"
 #include "options.h"
 
 #define ORDERS_ANSWER 512
+#define ORDERS_ATTACHMENT (900 << 10) /* fits into a message of 1 MiB */
 #define ORDERS_LIMIT_NS (20 * NS_PER_S) /* of the publisher: shorter than the server's time-out for a silent client */
 
 struct orders {
@@ -23,6 +25,7 @@ struct orders {
 	int64_t limit_ns;  /* time for the program */
 	int64_t minute_ns; /* when the current minute began */
 	int in_minute;
+	struct child_rest attachment; /* of the newest answer: what its program printed behind the first line; size 0: nothing */
 };
 
 /* Carries out or refuses an order and writes the answer; false if the limit of orders per minute leaves it unanswered. */

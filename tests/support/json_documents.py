@@ -29,12 +29,12 @@ from fastenough.cli.doctor import Diagnosis
 from fastenough.cli.farm_first_change import FirstChange
 from fastenough.cli.farm_judge import ArchiveJudgment
 from fastenough.cli.farm_kernels import KernelComparison
+from fastenough.cli.farm_order import OrderResult
 from fastenough.exchange.rows import SERIES_COLUMNS
 from fastenough.farm.bisect import Bisection
 from fastenough.farm.tokens import Token
 from fastenough.fleet.access import FleetUser
 from fastenough.fleet.compaction import CompactedPartition
-from fastenough.fleet.orders import Acknowledgement
 from fastenough.fleet.quarantine import LiftedQuarantine, QuarantinedMachine
 from fastenough.fleet.trial import FleetTrialResult
 from fastenough.gauge.calibration import Calibration, SelfTest
@@ -313,7 +313,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "farm user revoke": Versioned({"revoked": _FLEET_USER}),
     "farm quarantine list": Versioned({"quarantined": ListOf(QuarantinedMachine), "lifted": ListOf(LiftedQuarantine)}),
     "farm quarantine lift": Versioned({"lifted": LiftedQuarantine}),
-    "farm order": Versioned(Acknowledgement),
+    "farm order": Versioned(OrderResult),
     "farm compact": Versioned({"compacted": ListOf(CompactedPartition)}),
     "farm judge": Versioned(ArchiveJudgment),
     "farm first-change": Versioned(FirstChange),

@@ -183,6 +183,27 @@ static void check_answers(void)
 	CHECK(last_order_read(state, &last_us) && !last_order_write(state, 7));
 }
 
+/* What follows the first line arrives whole, or not at all. */
+static void check_rest(struct child child)
+{
+	static const char *const print[] = {"printf", "%s", "line\nrest\nof it", NULL}, *const copy[] = {"cat", NULL};
+	char bytes[12], line[8];
+	struct child_rest rest = {.bytes = bytes, .room = sizeof(bytes)};
+	static char block[9000];
+
+	child.words = print;
+	child.rest = &rest;
+	CHECK(child_run(&child, line, sizeof(line)) == 0 && !strcmp(line, "line") && rest.size == 10);
+	CHECK(!memcmp(bytes, "rest\nof it", 10));
+	rest.room = 9;
+	CHECK(child_run(&child, line, sizeof(line)) == 0 && !strcmp(line, "line") && rest.size == 0);
+	memset(block, 'x', sizeof(block)); /* a long line is cut, and is no rest */
+	child.words = copy;
+	child.input = block;
+	child.input_size = sizeof(block);
+	CHECK(child_run(&child, line, sizeof(line)) == 0 && !strcmp(line, "xxxxxxx") && rest.size == 0);
+}
+
 static void check_children(void)
 {
 	static const char *const copy[] = {"cat", "-", CHILD_FILE, NULL}, *const chatter[] = {"yes", NULL},
@@ -193,6 +214,7 @@ static void check_children(void)
 	char line[8];
 
 	CHECK(child_run(&child, line, sizeof(line)) == 0 && !strcmp(line, "ab"));
+	check_rest(child);
 	child.words = missing;
 	CHECK(child_run(&child, line, sizeof(line)) == -1 && !strcmp(line, "/nowher"));
 	child.limit_ns = INT64_C(300000000);

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tarfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,10 @@ import pytest
 from fastenough.fleet import orders
 from fastenough.fleet.orders import Order, make_order, packed_plan
 from fastenough.pack.signature import sign
+from fastenough.store import Store
+from tests.support.cli_calls import command_line
 from tests.support.executing_boards import CARRY_OUT, ExecutingBoard, shells
+from tests.support.json_documents import require_valid
 from tests.support.ordered_boards import MACHINE, OrderedBoard
 from tests.support.privileges import needs_root
 from tests.support.processes import eventually, living_with, recorded
@@ -29,6 +33,15 @@ from tests.support.tools import ROOT, program, require
 pytestmark = pytest.mark.machines
 
 OTHER = "b" * 32
+_PLAN = """name = "short"
+title = "Short"
+question = "Does it run?"
+loads = ["{load}"]
+duration = "1s"
+
+[[run]]
+probe = "semaphore"
+"""
 
 
 @pytest.fixture
@@ -177,24 +190,49 @@ def test_without_the_service_an_order_is_refused(board: ExecutingBoard) -> None:
         assert answer is not None and (answer.state, answer.reason) == ("refused", "failed") and answer.detail
 
 
-def test_a_trace_has_the_recordings_of_this_time_and_the_kernels_trace(board: ExecutingBoard) -> None:
+def _unpacked(path: Path) -> dict[str, bytes]:
+    with tarfile.open(path) as archive:
+        streams = {Path(one.name).name: archive.extractfile(one) for one in archive if one.isfile()}
+        return {name: stream.read() for name, stream in streams.items() if stream is not None}
+
+
+def test_a_trace_arrives_with_the_recordings_of_this_time_and_the_kernels_trace(board: ExecutingBoard) -> None:
     (board.folder / "kernel").mkdir()
     (board.folder / "kernel" / "trace").write_text("# tracer: nop\nsched_switch\n")
-    ring = board.folder / "ring"
+    ring, out = board.folder / "ring", board.folder / "out.tar.gz"
+    words = ["farm", "order", MACHINE, "trace", "10min", "--nats", board.board.url, "--json", "--out", str(out)]
     with board.running():
         assert eventually(lambda: recorded(files(ring)[0], 2), 30)
         old = ring / "0000000000-old.jsonl"
         old.write_text("{}\n")
         os.utime(old, (1, 1))
-        answer = board.board.answer(board.board.signed(order("trace", "10min")))
-        assert answer is not None and answer.state == "done"
-    path, _, size = answer.detail.partition(": ")
-    assert Path(path).parent == board.state / "traces" and size.startswith(f"{Path(path).stat().st_size} bytes")
-    with tarfile.open(path) as archive:
-        texts = {Path(one.name).name: archive.extractfile(one).read() for one in archive if one.isfile()}  # type: ignore[union-attr]
+        done = command_line(*words, "--signer", "ann", "--sign", str(board.folder / "ann"), cwd=board.folder)
+        again = command_line(*words, "--signer", "ann", "--sign", str(board.folder / "ann"), cwd=board.folder)
+    document = require_valid("farm order", done.stdout)
+    assert (done.returncode, document["state"], document["file"]) == (0, "done", str(out))
+    assert again.returncode == 2
+    path, _, size = document["detail"].partition(": ")
+    assert Path(path).parent == board.state / "traces" and size.startswith(f"{out.stat().st_size} bytes")
+    assert Path(path).read_bytes() == out.read_bytes()
+    texts = _unpacked(out)
     (name,) = {path.name for path in files(ring)} - {old.name}
     assert texts.keys() == {name, "kernel-trace.txt"} and texts["kernel-trace.txt"].endswith(b"sched_switch\n")
     assert texts[name].count(b"\n") > 2 and (ring / name).read_bytes().startswith(texts[name])
+
+
+def test_a_trace_that_does_not_fit_into_an_answer_stays_on_the_board(board: ExecutingBoard) -> None:
+    """Of five such traces, the last four."""
+    (board.folder / "kernel").mkdir()
+    content = os.urandom(1_000_000)
+    (board.folder / "kernel" / "trace").write_bytes(content)
+    with board.running():
+        for _ in range(5):
+            answer = board.board.answer(board.board.signed(order("trace", "1s")))
+            assert answer is not None and (answer.state, answer.attachment) == ("done", b"")
+            time.sleep(1)  # their names have the second
+    path = Path(answer.detail.partition(": ")[0])
+    assert _unpacked(path)["kernel-trace.txt"] == content
+    assert sorted(path.parent.iterdir())[-1] == path and len(list(path.parent.iterdir())) == 4
 
 
 def _with_programs(board: ExecutingBoard, *names: str) -> None:
@@ -211,6 +249,23 @@ def _with_programs(board: ExecutingBoard, *names: str) -> None:
         )
         (folder / name).symlink_to(found)
     board.environment["PATH"] = str(folder)
+
+
+def test_a_plan_runs_with_the_fastenough_of_the_board(board: ExecutingBoard) -> None:
+    board.environment["PATH"] = f"{ROOT / 'bin'}:{board.environment['PATH']}"
+    plan = _PLAN.format(load="none").encode()
+    with board.serving(), board.board.running(f"--executor={board.folder}/client"):
+        answer = board.board.answer(board.board.signed(order("plan", packed_plan(plan))))
+        assert answer is not None and answer.state == "done", answer
+        (log,) = (board.state / "plans").glob("*/plan.toml")
+        assert log.read_bytes() == plan
+        assert eventually((log.parent / "status").exists, 60)
+        assert (log.parent / "status").read_text() == "0\n"
+        assert [run.probe for run in Store(board.state / "store").runs()] == ["semaphore"]
+        answer = board.board.answer(
+            board.board.signed(order("plan", packed_plan(_PLAN.format(load="nosuch").encode())))
+        )
+        assert answer is not None and answer.reason == "failed" and answer.detail.startswith("status 2: ")
 
 
 def test_a_plan_is_refused_where_fastenough_is_not_installed(board: ExecutingBoard) -> None:
