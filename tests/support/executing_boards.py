@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fastenough.recording import read_recording
 from tests.support.ordered_boards import MACHINE, OrderedBoard
-from tests.support.processes import eventually, living_with
+from tests.support.processes import eventually, living_with, with_words
 from tests.support.rings import files
 from tests.support.tools import ROOT
 
@@ -133,8 +133,8 @@ class ExecutingBoard:
             assert eventually(lambda: bool(files(ring)), 30)
             yield
         finally:
-            with suppress(ProcessLookupError):
-                os.kill(int((self.folder / "pid").read_text()), signal.SIGKILL)
+            for pid in with_words(self.probe, f"--ring={ring}"):
+                os.kill(pid, signal.SIGKILL)
 
     @contextmanager
     def running(self) -> Iterator[None]:

@@ -101,25 +101,34 @@ class Bus:
 
 
 @contextmanager
-def running_bus(folder: Path, security: str = "") -> Iterator[Bus]:
-    """A started server, and takers of all shards in a thread."""
-    bus = Bus(folder, security)
+def taking(bus: Bus) -> Iterator[None]:
+    """Takers of all shards in a thread."""
     loop = asyncio.new_event_loop()
-    taking = loop.create_task(bus.take())
+    task = loop.create_task(bus.take())
 
     def run() -> None:
         with suppress(asyncio.CancelledError):
-            loop.run_until_complete(taking)
+            loop.run_until_complete(task)
 
     thread = threading.Thread(target=run)
-    bus.start()
     thread.start()
     try:
-        yield bus
+        yield
     finally:
-        loop.call_soon_threadsafe(taking.cancel)
+        loop.call_soon_threadsafe(task.cancel)
         thread.join()
         loop.close()
+
+
+@contextmanager
+def running_bus(folder: Path, security: str = "") -> Iterator[Bus]:
+    """A started server, and takers of all shards in a thread."""
+    bus = Bus(folder, security)
+    bus.start()
+    try:
+        with taking(bus):
+            yield bus
+    finally:
         bus.kill()
         bus.history.close()
 

@@ -75,7 +75,8 @@ def allowed_calls() -> set[str]:
 def test_what_the_unit_starts_runs_with_what_it_leaves(tmp_path: Path) -> None:
     """Its options, its capabilities and no more, and no system call that it forbids."""
     ring, trace = tmp_path / "ring", tmp_path / "trace"
-    argv = unit("ExecStart").replace("/var/lib/fastenough/ring", str(ring)).split()
+    name, _, value = unit("Environment").partition("=")
+    argv = unit("ExecStart").replace("/var/lib/fastenough/ring", str(ring)).replace(f"${{{name}}}", value).split()
     assert argv[0] == "/usr/local/bin/fastenough-monitor"
     capabilities = ",".join("+" + word.removeprefix("CAP_").lower() for word in unit("CapabilityBoundingSet").split())
     traced = ["strace", "-f", "-qq", "-o", str(trace)] if Path("/usr/bin/strace").exists() else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -211,8 +212,10 @@ def real_ring(probe_binary: str, tmp_path_factory: pytest.TempPathFactory) -> Se
 def test_the_service_that_boards_are_given_is_one_that_the_probe_takes(probe_binary: str, tmp_path: Path) -> None:
     unit = (ROOT / "packaging" / "farm" / "fastenough-probe.service").read_text().replace("\\\n", " ")
     (command,) = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
+    (interval,) = re.findall(r"^Environment=FASTENOUGH_INTERVAL=(.*)$", unit, re.MULTILINE)
     words = (
         command.replace("/var/lib/fastenough/ring", str(tmp_path))
+        .replace("${FASTENOUGH_INTERVAL}", interval)
         .replace("--priority 98", "--policy other --allow-difference --default-system")
         .split()
     )

@@ -22,7 +22,7 @@ from fastenough.fleet.simulated import CPUS, SimulatedBoard
 from fastenough.fleet.stream import ChunkStream, connected
 from tests.support.fleet_server import fleet_server
 from tests.support.processes import eventually
-from tests.support.publishing import Bus, WrittenRing, publishing, running_bus
+from tests.support.publishing import Bus, WrittenRing, publishing, running_bus, taking
 from tests.support.rings import recordings, start
 from tests.support.tools import program, require
 
@@ -31,6 +31,7 @@ pytestmark = pytest.mark.machines
 PLAIN = "--without-tls"
 _SUBJECT = "/CN=fastenough"
 _WATCHED_S = 20.0
+_SETTLE_S = 2.0
 
 
 @pytest.fixture(scope="module")
@@ -256,3 +257,37 @@ def test_takers_that_are_behind_get_ever_fewer_repetitions(publisher: Path, ring
         bus.history.close()
     first_half = sum(at < chunks[0] + _WATCHED_S / 2 for at in chunks)
     assert first_half >= 2 and 2 * (len(chunks) - first_half) <= first_half  # as many where each pause is as long
+
+
+def test_false_confirmations_lose_nothing_that_the_ring_still_holds(
+    publisher: Path, ring: WrittenRing, tmp_path: Path
+) -> None:
+    """They are of a hostile taker, while no other one runs; then a true answer names the first missing interval."""
+    machine = board().machine
+    ring.add(1, board(), 0, 30)
+    confirmed = asyncio.Event()
+
+    async def confirm_all() -> None:
+        client = await connected(f"nats://127.0.0.1:{bus.port}")
+
+        async def confirm(message: Msg) -> None:
+            await client.publish(f"fe.order.{machine}", Stored(unpacked(message.data, machine).run, 30).packed())
+            await client.flush()
+            confirmed.set()
+
+        await client.subscribe("fe.ring.>", cb=confirm)
+        await asyncio.wait_for(confirmed.wait(), 30)
+        await client.close()
+
+    bus = Bus(tmp_path)
+    bus.start()
+    try:
+        with publishing(publisher, bus, ring.folder, machine, PLAIN):
+            asyncio.run(confirm_all())
+            time.sleep(_SETTLE_S)
+            with taking(bus):
+                ring.add(1, board(), 30, 10)
+                assert bus.stored({board().run: range(40)}, range(CPUS))
+    finally:
+        bus.kill()
+        bus.history.close()
