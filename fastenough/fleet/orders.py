@@ -115,7 +115,7 @@ def acknowledgement_of(payload: bytes) -> Acknowledgement:
         raise BadInput(f"not an answer to an order: {error}") from None
     if not all(isinstance(text, str) for text in texts) or texts[1] not in ("done", "refused"):
         raise BadInput("not an answer to an order: its members are not texts, or its state is unknown")
-    return Acknowledgement(*texts, attachment)
+    return Acknowledgement(*texts, attachment=attachment)
 
 
 async def send(server: str, order: Order, message: bytes, wait_s: float) -> Acknowledgement | None:

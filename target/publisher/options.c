@@ -34,7 +34,7 @@ static const struct option_text texts[] = {
 	{"password-file", "file whose first line is the password", false},
 	{"signers", "allowed signers of orders, see ssh-keygen(1) (no orders are accepted)", false},
 	{"state", "file with the time of the newest order (/var/lib/fastenough-publisher/last-order)", false},
-	{"executor", "program that carries out orders: it gets the action and its value", false},
+	{"executor", "program that carries out orders, such as fastenough-executor", false},
 	{"without-tls", "connect without encryption; never with a password", true},
 	{"help", "print this text", true},
 	{"version", "print the version", true},
