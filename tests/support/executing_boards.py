@@ -102,11 +102,11 @@ class ExecutingBoard:
         return [str(self.executor), "--serve", *(f"--{name}={value}" for name, value in {**paths, **options}.items())]
 
     @contextmanager
-    def serving(self) -> Iterator[subprocess.Popen[bytes]]:
-        """The executor's service; killed at the end with all that it started."""
+    def serving(self, *before: str) -> Iterator[subprocess.Popen[bytes]]:
+        """The executor's service; killed at the end with all that it started.  ``before`` is put in front of it."""
         self.socket.unlink(missing_ok=True)
         with (self.folder / "executor.log").open("ab") as log:
-            process = subprocess.Popen(self.command(), env=self.environment, stderr=log, stdout=log)
+            process = subprocess.Popen([*before, *self.command()], env=self.environment, stderr=log, stdout=log)
         try:
             assert eventually(self.socket.exists, 10)
             yield process

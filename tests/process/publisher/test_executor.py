@@ -33,6 +33,7 @@ from tests.support.tools import ROOT, program, require
 pytestmark = pytest.mark.machines
 
 OTHER = "b" * 32
+_GROUP = 65534
 _PLAN = """name = "short"
 title = "Short"
 question = "Does it run?"
@@ -182,6 +183,20 @@ def test_a_service_that_does_not_use_the_interval_is_reported(board: ExecutingBo
         answer = board.board.answer(board.board.signed(order("interval", "2s")))
         assert answer is not None and answer.reason == "failed" and "FASTENOUGH_INTERVAL" in answer.detail
         assert eventually(lambda: board.contents() == {}, 20)
+
+
+@needs_root("it drops capabilities")
+def test_the_service_needs_no_capability_and_only_its_group_may_use_its_socket(board: ExecutingBoard) -> None:
+    """As its unit starts it."""
+    without = ["setpriv", "--bounding-set=-all", "--no-new-privs", f"--regid={_GROUP}", "--clear-groups"]
+    with board.recording(), board.serving(*without):
+        found = board.socket.stat()
+        assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (0, _GROUP, 0o660)
+        for action, value in (("interval", "2s"), ("trace", "1min")):
+            answer = json.loads(board.call(board.board.signed(order(action, value))).partition(b"\n")[0])
+            assert (answer["state"], answer["reason"]) == ("done", ""), answer
+        assert board.interval_s == 2
+        assert [path for path in board.state.rglob("*") if path.stat().st_mode & 0o077] == []
 
 
 def test_without_the_service_an_order_is_refused(board: ExecutingBoard) -> None:
