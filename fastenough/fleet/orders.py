@@ -110,12 +110,12 @@ def acknowledgement_of(payload: bytes) -> Acknowledgement:
     line, _, attachment = payload.partition(b"\n")
     try:
         document = json.loads(line[:_MOST_ANSWER_BYTES])
-        texts = [document[name] for name in ("order", "state", "reason", "detail")]
+        order, state, reason, detail = texts = [document[name] for name in ("order", "state", "reason", "detail")]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(f"not an answer to an order: {error}") from None
-    if not all(isinstance(text, str) for text in texts) or texts[1] not in ("done", "refused"):
+    if not all(isinstance(text, str) for text in texts) or state not in ("done", "refused"):
         raise BadInput("not an answer to an order: its members are not texts, or its state is unknown")
-    return Acknowledgement(*texts, attachment=attachment)
+    return Acknowledgement(order, state, reason, detail, attachment)
 
 
 async def send(server: str, order: Order, message: bytes, wait_s: float) -> Acknowledgement | None:

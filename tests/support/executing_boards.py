@@ -24,7 +24,10 @@ _FORMER_S = 1
 
 _SERVICE = """#!/bin/sh
 # Stands in for systemd: ends the probe, reads the environment file of its unit, and starts it again.
-[ ! -e {folder}/block ] || sleep 100
+if [ -e {folder}/block ]; then
+    touch {folder}/blocked
+    sleep 100
+fi
 if [ -e {folder}/pid ]; then
     kill -INT "$(cat {folder}/pid)"
     for _ in $(seq 100); do kill -0 "$(cat {folder}/pid)" 2>/dev/null || break; sleep 0.1; done
@@ -156,5 +159,16 @@ class ExecutingBoard:
 
     def contents(self) -> dict[str, bytes]:
         """All files of the service, but the time of the newest order."""
-        paths = [path for path in self.state.rglob("*") if path.is_file() and path.name != "last-order"]
-        return {str(path.relative_to(self.state)): path.read_bytes() for path in paths}
+        found = {}
+        for path in self.state.rglob("*"):
+            with suppress(FileNotFoundError, IsADirectoryError):
+                found[str(path.relative_to(self.state))] = path.read_bytes()
+        return {name: content for name, content in found.items() if not name.startswith("last-order")}
+
+    @contextmanager
+    def blocked(self) -> Iterator[None]:
+        """The next restart of the ring's service hangs; at the end, this waits until it does."""
+        (self.folder / "block").touch()
+        yield
+        assert eventually((self.folder / "blocked").exists, 20)
+        (self.folder / "block").unlink()

@@ -25,7 +25,7 @@ from tests.support.executing_boards import CARRY_OUT, ExecutingBoard, shells
 from tests.support.json_documents import require_valid
 from tests.support.ordered_boards import MACHINE, OrderedBoard
 from tests.support.privileges import needs_root
-from tests.support.processes import eventually, living_with, recorded
+from tests.support.processes import eventually, recorded, with_words
 from tests.support.publishing import running_bus
 from tests.support.rings import files, recordings
 from tests.support.tools import ROOT, program, require
@@ -144,14 +144,13 @@ def test_a_service_that_was_killed_restores_the_former_interval(board: Executing
     with board.recording():
         with board.serving() as service:
             assert json.loads(board.call(board.board.signed(order("interval", "2s"))))["state"] == "done"
-            (board.folder / "block").touch()
             message = board.board.signed(order("interval", "5s"))
             caller = threading.Thread(target=board.call, args=(message,))
-            caller.start()
-            assert eventually(lambda: b"=5s" in board.contents()["interval"], 20)
+            with board.blocked():
+                caller.start()
+            assert board.contents()["interval"] == b"FASTENOUGH_INTERVAL=5s\n"
             board.kill(service)
             caller.join()
-        (board.folder / "block").unlink()
         with board.serving():
             assert eventually(lambda: board.contents() == {"interval": b"FASTENOUGH_INTERVAL=2s\n"}, 20)
             assert board.interval_s == 2
@@ -160,17 +159,13 @@ def test_a_service_that_was_killed_restores_the_former_interval(board: Executing
 
 def test_an_action_that_was_killed_is_undone(board: ExecutingBoard) -> None:
     with board.running():
-        (board.folder / "block").touch()
         answers = []
         message = board.board.signed(order("interval", "5s"))
         caller = threading.Thread(target=lambda: answers.append(board.board.answer(message)))
-        caller.start()
-        mark = f"FASTENOUGH_STATE={board.state}"
-        assert eventually(lambda: "interval.former" in board.contents(), 20)
-        (board.folder / "block").unlink()
-        for pid in living_with(mark):
-            if Path(f"/proc/{pid}/exe").resolve().name != board.executor.name:
-                os.kill(pid, signal.SIGKILL)
+        with board.blocked():
+            caller.start()
+        for pid in with_words(str(board.folder / "actions"), "interval"):
+            os.killpg(pid, signal.SIGKILL)  # the program of the actions and all that it has started
         caller.join()
         assert answers[0] is not None and (answers[0].state, answers[0].reason) == ("refused", "failed")
         assert eventually(lambda: board.contents() == {}, 20) and board.interval_s == 1
