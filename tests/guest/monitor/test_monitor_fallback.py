@@ -22,6 +22,8 @@ from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.probe import PROBE
 from tests.support.virtual_boards import booted
 
+pytestmark = pytest.mark.untimed
+
 
 @pytest.fixture(scope="module")
 def board() -> Iterator[VirtualBoard]:

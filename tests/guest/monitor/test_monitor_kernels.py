@@ -18,7 +18,7 @@ from fastenough.virtual.probe import PROBE
 from tests.support.monitored import TIMER_STATIONS
 from tests.support.virtual_boards import booted, every_kernel, require_kernel
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.untimed, pytest.mark.timeout(1200)]
 ACTS = 60
 """Of the task that is watched, one each 20 ms."""
 WATCHED = [name for name, origin in KERNELS.items() if origin.arch in ("arm64", "amd64")]

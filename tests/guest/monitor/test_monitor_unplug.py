@@ -24,6 +24,8 @@ from tests.support.monitored import unseen
 from tests.support.tools import require
 from tests.support.virtual_boards import booted, parsed
 
+pytestmark = pytest.mark.untimed
+
 ONLINE = "/sys/devices/system/cpu/cpu1/online"
 CPUS = (0, 1)
 HOUR_S = 3600

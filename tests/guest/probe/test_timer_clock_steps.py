@@ -21,6 +21,8 @@ from fastenough.virtual.packages import GUEST_ARCH
 from fastenough.virtual.probe import PROBE, install
 from tests.support.virtual_boards import booted
 
+pytestmark = pytest.mark.untimed
+
 STEP = "/bin/clock-step"
 PERIOD_NS = 20_000_000
 SINCE_1970_MS = 1_790_000_000_000

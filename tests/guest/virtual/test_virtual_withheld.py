@@ -16,6 +16,8 @@ from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.probe import install
 from tests.support.virtual_boards import booted, parsed
 
+pytestmark = pytest.mark.untimed
+
 _CPU_1 = "/sys/devices/system/cpu/cpu1/online"
 _LIMITED = """
 mkdir -p /tmp/groups && mount -t cgroup2 none /tmp/groups
