@@ -24,9 +24,9 @@ from fastenough.fleet.compaction import CompactedPartition, closed_partitions, c
 def command(archive: str, database: str, as_json: bool) -> None:
     """Merge the files of closed months in the archive.
 
-    A month is closed two days after its end.  Its files are merged into one for each type of board and shard.  A later
-    call merges intervals that boards have published since, and completes the work of a killed one.  Takers continue to
-    store data during a merge.
+    A month is closed two days after its end.  Its files are merged into one for each table, type of board and shard.  A
+    later call merges intervals that boards have published since, and completes the work of a killed one.  Takers
+    continue to store data during a merge.
     """
     files, history = FleetArchive(archive), tables.opened(database)
     done: list[CompactedPartition] = []
@@ -43,12 +43,19 @@ def command(archive: str, database: str, as_json: bool) -> None:
     elif done:
         print_table(
             "Merged",
-            ("Type", "Month", "Shard", "Files", "Rows"),
+            ("Table", "Type", "Month", "Shard", "Files", "Rows"),
             [
-                (partition.type, partition.month, f"{partition.shard:x}", str(partition.files), f"{partition.rows:,}")
+                (
+                    partition.table,
+                    partition.type,
+                    partition.month,
+                    f"{partition.shard:x}",
+                    str(partition.files),
+                    f"{partition.rows:,}",
+                )
                 for partition in done
             ],
-            texts=2,
+            texts=3,
         )
     else:
         say("No closed month has files to merge.")

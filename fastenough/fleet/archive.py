@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The archive of a fleet: Parquet in Hive partitions, ``type=/month=/shard=``, which any engine can read.
 
-A part is the file of one transaction of a taker.  Its name is the shard's position in the stream, so that a repetition
-after a failure replaces it.  The parts of a closed month are merged into one file (compaction.py)."""
+It has two tables: intervals, and the events of these intervals with their causes.  A part is the file of one
+transaction of a taker.  Its name is the shard's position in the stream, so that a repetition after a failure replaces
+it.  The parts of a closed month are merged into one file (compaction.py)."""
 
 from __future__ import annotations
 
@@ -24,9 +25,12 @@ from fastenough.model import BadInput
 
 VERSION = 1
 """Version of the columns, in each file's metadata as ``fastenough-archive``."""
+EVENTS_VERSION = 1
+"""The same of events, as ``fastenough-archive-events``."""
 VERSION_KEY = "fastenough-archive"
-_NAME = re.compile(r"(\d+)-(\d+)\.parquet", re.ASCII)
-_PARTITION = re.compile(r"type=([^/]+)/month=(\d{4}-\d\d)/shard=([0-9a-f])", re.ASCII)
+_NAME = re.compile(r"(\d+)-(\d+)(\.[a-z]+)", re.ASCII)
+_PARTITION = re.compile(r"(_events/)?type=([^/]+)/month=(\d{4}-\d\d)/shard=([0-9a-f])", re.ASCII)
+_HIDDEN = "_"
 _UNNAMED = "unknown"
 
 
@@ -56,6 +60,84 @@ class ArchiveRow:
     bucket_count: list[int]
 
 
+@dataclass(frozen=True)
+class EventRow:
+    """A new maximum or a value above the threshold, in the order of the columns.
+
+    ``interval``: the one that follows the event in the recording.  ``number``: among the events of this interval, in
+    the order of time.  ``at_ns``: by the board's wall clock; ``mono_ns``: by its CLOCK_MONOTONIC.  ``latency_ns``: of a
+    wake-up, the sum of its stations, if known.  ``station``: the longest one.  ``task``: the late one.  ``cause``: None
+    if unknown.  ``threshold_ns``: values above it are recorded; None: new maxima only.  ``culprit``: that of the
+    recording, in JSON.
+    """
+
+    board: str
+    run: str
+    cpu: int
+    interval: int
+    number: int
+    at_ns: int
+    mono_ns: int
+    series: str
+    latency_ns: int
+    station: str | None
+    task: str | None
+    cause: str | None
+    threshold_ns: int | None
+    culprit: str | None
+
+
+@dataclass(frozen=True)
+class ArchiveTable:
+    """A table of the archive.
+
+    ``folder``: below that of the archive, ending with a slash; empty: the archive's own.  ``suffix``: of its files;
+    only those of intervals end with ``.parquet``, so that a reader of all such files gets one table.  ``key``: columns
+    that identify a row.  ``version``: of its columns, in each file's metadata as ``version_key``.
+    """
+
+    name: str
+    folder: str
+    suffix: str
+    key: tuple[str, ...]
+    version_key: str
+    version: int
+    row: type[ArchiveRow] | type[EventRow]
+
+    def schema(self) -> arrow.Schema:
+        """The columns of each file, with their version."""
+        names = self.row.__dataclass_fields__
+        fields = [(name, _KINDS.get(name, arrow.int64())) for name in names]
+        return arrow.schema(fields, metadata={self.version_key: str(self.version)})
+
+    def table_of(self, rows: Iterable[ArchiveRow | EventRow]) -> arrow.Table:
+        """The columns of rows."""
+        return arrow.Table.from_pylist([vars(row) for row in rows], schema=self.schema())
+
+
+_KINDS = {
+    **{name: arrow.string() for name in ("board", "run", "series", "station", "task", "cause", "culprit")},
+    **{name: arrow.list_(arrow.int64()) for name in ("bucket_ns", "bucket_count")},
+    "cpu": arrow.int16(),
+}
+"""Types of columns that are not integers of 64 bits."""
+_REPEATED = frozenset(("board", "run", "series", "station", "task", "cause"))
+"""Columns with few different values."""
+INTERVALS = ArchiveTable(
+    "intervals", "", ".parquet", ("board", "run", "cpu", "interval"), VERSION_KEY, VERSION, ArchiveRow
+)
+EVENTS = ArchiveTable(
+    "events",
+    "_events/",
+    ".events",
+    ("board", "run", "cpu", "interval", "number"),
+    f"{VERSION_KEY}-events",
+    EVENTS_VERSION,
+    EventRow,
+)
+TABLES = (INTERVALS, EVENTS)
+
+
 @dataclass(frozen=True, order=True)
 class PartPlace:
     """Position in the stream of a shard: ``epoch`` (how often the stream began anew) and number of a message."""
@@ -63,21 +145,6 @@ class PartPlace:
     shard: int
     epoch: int
     sequence: int
-
-
-def row_schema() -> arrow.Schema:
-    """The columns of each file, with their version."""
-    integer, text = arrow.int64(), arrow.string()
-    kinds = {
-        "board": text,
-        "run": text,
-        "cpu": arrow.int16(),
-        "series": text,
-        "bucket_ns": arrow.list_(integer),
-        "bucket_count": arrow.list_(integer),
-    }
-    names = ArchiveRow.__dataclass_fields__
-    return arrow.schema([(name, kinds.get(name, integer)) for name in names], metadata={VERSION_KEY: str(VERSION)})
 
 
 def month_of(wall_s: float) -> str:
@@ -92,15 +159,16 @@ def safe_type(name: str) -> str:
 
 @dataclass(frozen=True)
 class Partition:
-    """One folder of the archive."""
+    """One folder of a table of the archive."""
 
     type: str
     month: str
     shard: int
+    table: ArchiveTable = INTERVALS
 
     @property
     def folder(self) -> str:
-        return f"type={self.type}/month={self.month}/shard={self.shard:x}"
+        return f"{self.table.folder}type={self.type}/month={self.month}/shard={self.shard:x}"
 
 
 class FleetArchive:
@@ -123,22 +191,25 @@ class FleetArchive:
         if not self._root.strip("/"):
             raise BadInput(f"archive {location}: names no bucket or folder; write it as s3://BUCKET/FOLDER")
 
-    def write(self, place: PartPlace, rows: Iterable[tuple[str, ArchiveRow]]) -> None:
+    def write(
+        self,
+        place: PartPlace,
+        rows: Iterable[tuple[str, ArchiveRow]],
+        events: Iterable[tuple[str, EventRow]] = (),
+    ) -> None:
         """Write the rows of one transaction, each with its type of board; replace the files of an earlier attempt."""
-        parts: dict[Partition, list[ArchiveRow]] = defaultdict(list)
+        parts: dict[Partition, list[ArchiveRow | EventRow]] = defaultdict(list)
         for kind, row in rows:
             parts[Partition(safe_type(kind), month_of(row.begin_ns // 10**9), place.shard)].append(row)
+        for kind, event in events:
+            parts[Partition(safe_type(kind), month_of(event.at_ns // 10**9), place.shard, EVENTS)].append(event)
         for partition, those in parts.items():
-            table = self.table_of(those)
+            table = partition.table.table_of(those)
             held = arrow.BufferOutputStream()
-            parquet.write_table(table, held, compression="zstd", use_dictionary=["board", "run", "series"])
-            name = f"{place.epoch:04}-{place.sequence:012}.parquet"
+            repeated = [name for name in table.column_names if name in _REPEATED]
+            parquet.write_table(table, held, compression="zstd", use_dictionary=repeated)
+            name = f"{place.epoch:04}-{place.sequence:012}{partition.table.suffix}"
             self.put(f"{partition.folder}/{name}", (held.getvalue(),))
-
-    @staticmethod
-    def table_of(rows: Iterable[ArchiveRow]) -> arrow.Table:
-        """The columns of rows."""
-        return arrow.Table.from_pylist([vars(row) for row in rows], schema=row_schema())
 
     def put(self, path: str, blocks: Iterable[bytes | arrow.Buffer]) -> None:
         """Write or replace a file: completely or not at all.  A large one in an object store may be incomplete."""
@@ -164,8 +235,9 @@ class FleetArchive:
                     self.remove(f"{partition.folder}/{name}")
 
     def _partitions_of(self, shard: int) -> list[Partition]:
-        """The partitions of a shard that may exist: of every type and month."""
-        months = [month for kind in self._folders("") for month in self._folders(kind)]
+        """The partitions of a shard that may exist: of every table, type and month."""
+        tables = [table.folder.rstrip("/") for table in TABLES]
+        months = [month for table in tables for kind in self._folders(table) for month in self._folders(kind)]
         named = (_partition_of(f"{month}/shard={shard:x}") for month in months)
         return [partition for partition in named if partition is not None]
 
@@ -175,12 +247,14 @@ class FleetArchive:
         return [partition for partition in map(_partition_of, folders) if partition is not None]
 
     def readable(self) -> list[tuple[Partition, str]]:
-        """The files that readers see, each with its partition."""
+        """The files of all tables that readers see, each with its partition."""
         files = ((_partition_of(path.rpartition("/")[0]), path) for path in sorted(self._paths("")))
         return [
             (partition, path)
             for partition, path in files
-            if partition is not None and path.endswith(".parquet") and not path.rpartition("/")[2].startswith("_")
+            if partition is not None
+            and path.endswith(partition.table.suffix)
+            and not path.rpartition("/")[2].startswith(_HIDDEN)
         ]
 
     def names(self, partition: Partition) -> list[str]:
@@ -206,14 +280,15 @@ class FleetArchive:
         self._files.move(f"{self._root}/{path}", f"{self._root}/{goal}")
 
     def count(self) -> int:
-        """Number of rows in all files that readers see."""
-        return sum(self.metadata(path).num_rows for path in self._paths("") if path.endswith(".parquet"))
+        """Number of intervals in all files that readers see."""
+        return sum(self.metadata(path).num_rows for path in self._paths("") if path.endswith(INTERVALS.suffix))
 
     def _paths(self, folder: str) -> list[str]:
         return self._listed(folder, FileType.File, recursive=True)
 
     def _folders(self, folder: str) -> list[str]:
-        return self._listed(folder, FileType.Directory, recursive=False)
+        folders = self._listed(folder, FileType.Directory, recursive=False)
+        return [path for path in folders if not path.rpartition("/")[2].startswith(_HIDDEN)]
 
     def _listed(self, folder: str, kind: FileType, *, recursive: bool) -> list[str]:
         """Paths of one kind below a folder, which may be missing."""
@@ -224,10 +299,14 @@ class FleetArchive:
 
 def _partition_of(folder: str) -> Partition | None:
     match = _PARTITION.fullmatch(folder)
-    return Partition(match[1], match[2], int(match[3], 16)) if match else None
+    if match is None:
+        return None
+    return Partition(match[2], match[3], int(match[4], 16), EVENTS if match[1] else INTERVALS)
 
 
 def part_place(partition: Partition, name: str) -> PartPlace | None:
     """Position of the first message of a part, from its file name; None for any other file."""
     match = _NAME.fullmatch(name)
-    return PartPlace(partition.shard, int(match[1]), int(match[2])) if match else None
+    if match is None or match[3] != partition.table.suffix:
+        return None
+    return PartPlace(partition.shard, int(match[1]), int(match[2]))

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import pyarrow as arrow
@@ -14,29 +15,34 @@ from numpy.typing import NDArray
 from pyarrow import compute
 from pyarrow.dataset import Dataset, field
 
-from fastenough.fleet.archive import VERSION, VERSION_KEY, FleetArchive, row_schema, safe_type
+from fastenough.fleet.archive import EVENTS, INTERVALS, ArchiveTable, FleetArchive, safe_type
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording.lines import printable
 
-KEY = ("board", "run", "cpu", "interval")
+KEY = INTERVALS.key
 """Columns of the key, which each job gets."""
 _ROWS_AT_ONCE = 200_000
 """Rows of a group of boards, unless a single board has more."""
 _MOST_VALUES = 10**12
 """Of an interval: sums over all intervals fit into 64 bits."""
-_OPTIONAL = ("min_ns", "max_ns")
-_COUNTS = ("count", "lost", "missed", "begin_ns", "end_ns")
+_OPTIONAL = ("min_ns", "max_ns", "station", "task", "cause", "threshold_ns", "culprit")
+_NAMES = ("run", "series", "station", "task", "cause")
+_COUNTS = ("count", "lost", "missed", "begin_ns", "end_ns", "latency_ns", "threshold_ns")
 _MOST_NAME = 200
 IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class BoardRows:
-    """The intervals of a board, in the order of run, CPU and number.  ``type``: that of its newest month."""
+    """The intervals of a board, in the order of run, CPU and number.  ``type``: that of its newest month.
+
+    ``events``: those of the archive, in the same order, if the job reads columns of them.
+    """
 
     board: str
     type: str
     rows: arrow.Table
+    events: arrow.Table | None = None
 
     def numbers(self, column: str) -> IntArray:
         """A column of integers; null is 0."""
@@ -59,10 +65,11 @@ def sums_and_maxima(keys: IntArray, count: IntArray, maximum: IntArray) -> tuple
 
 @dataclass(frozen=True)
 class ShardFiles:
-    """The files of a shard, each with type and month, in the order of month and type."""
+    """The files of a shard, each with type and month, in the order of month and type.  ``events``: those of events."""
 
     archive: str
     files: tuple[tuple[str, str, str], ...]
+    events: tuple[str, ...] = ()
 
     @property
     def paths(self) -> list[str]:
@@ -80,9 +87,14 @@ def shard_files(location: str, kind: str | None = None) -> list[ShardFiles]:
     """
     archive = FleetArchive(location)
     shards: dict[int, list[tuple[str, str, str]]] = {}
+    events: dict[int, list[str]] = {}
     files = archive.readable()
     for partition, path in files:
-        if kind is None or partition.type == safe_type(kind):
+        if kind is not None and partition.type != safe_type(kind):
+            continue
+        if partition.table is EVENTS:
+            events.setdefault(partition.shard, []).append(path)
+        else:
             shards.setdefault(partition.shard, []).append((partition.month, partition.type, path))
     if not shards:
         types = ", ".join(sorted({partition.type for partition, _ in files}))
@@ -92,7 +104,10 @@ def shard_files(location: str, kind: str | None = None) -> list[ShardFiles]:
             else "no files of an archive; farm take writes them"
         )
         raise BadInput(f"archive {location}: {what}")
-    return [ShardFiles(location, tuple(sorted(shards[shard]))) for shard in sorted(shards)]
+    return [
+        ShardFiles(location, tuple(sorted(shards[shard])), tuple(sorted(events.get(shard, ()))))
+        for shard in sorted(shards)
+    ]
 
 
 def board_groups(files: ShardFiles) -> list[BoardGroup]:
@@ -134,35 +149,52 @@ def _counts_of(boards: arrow.Array | arrow.ChunkedArray) -> dict[str, int]:
     return {entry["values"]: entry["counts"] for entry in compute.value_counts(boards).to_pylist()}
 
 
-def rows_of(files: ShardFiles, group: BoardGroup, columns: Iterable[str]) -> Iterator[BoardRows]:
+def rows_of(
+    files: ShardFiles, group: BoardGroup, columns: Iterable[str], event_columns: Sequence[str] = ()
+) -> Iterator[BoardRows]:
     """The rows of each board of a group in the files of its shard: the key and these columns.
 
-    Raises FastenoughError if an interval is in the archive twice or contradicts itself, or if a file cannot be read.
+    ``event_columns``: of events; without any, events are not read.  Raises FastenoughError if an interval is in the
+    archive twice or contradicts itself, or if a file cannot be read.
     """
-    names = [board for board, _ in group]
-    wanted = list(dict.fromkeys((*KEY, *columns)))
-    with _reading(files.archive, files.paths) as data:
-        table = data.to_table(wanted, filter=field("board").isin(names))
-    table = table.sort_by([(name, "ascending") for name in KEY])
-    _require_each_once(table)
-    _require_consistent(table)
+    table = _table_of(INTERVALS, files.archive, files.paths, group, columns)
+    events = _table_of(EVENTS, files.archive, files.events, group, event_columns) if event_columns else None
     counts = _counts_of(table.column("board"))
-    begin = 0
+    of_events = {} if events is None else _counts_of(events.column("board"))
+    begin = first = 0
     for board, kind in group:
-        yield BoardRows(board, kind, table.slice(begin, counts[board]))
-        begin += counts[board]
+        many = of_events.get(board, 0)
+        yield BoardRows(
+            board, kind, table.slice(begin, counts[board]), None if events is None else events.slice(first, many)
+        )
+        begin, first = begin + counts[board], first + many
 
 
-def _require_each_once(table: arrow.Table) -> None:
-    if table.num_rows < 2:
+def _table_of(
+    table: ArchiveTable, location: str, paths: Sequence[str], group: BoardGroup, columns: Iterable[str]
+) -> arrow.Table:
+    """Key and columns of the rows of a group of boards, in the order of the key."""
+    names = list(dict.fromkeys((*table.key, *columns)))
+    if not paths:
+        return table.table_of(()).select(names)
+    with _reading(location, paths, table) as data:
+        rows = data.to_table(names, filter=field("board").isin([board for board, _ in group]))
+    rows = rows.sort_by([(name, "ascending") for name in table.key])
+    _require_each_once(rows, table)
+    _require_consistent(rows)
+    return rows
+
+
+def _require_each_once(rows: arrow.Table, table: ArchiveTable) -> None:
+    if rows.num_rows < 2:
         return
-    same = [compute.equal(table.column(name)[1:], table.column(name)[:-1]) for name in KEY]
-    repeated = compute.and_(compute.and_(same[0], same[1]), compute.and_(same[2], same[3]))
-    place = compute.index(repeated, True).as_py()
+    same = [compute.equal(rows.column(name)[1:], rows.column(name)[:-1]) for name in table.key]
+    place = compute.index(reduce(compute.and_, same), True).as_py()
     if place >= 0:
+        what = "" if table is INTERVALS else f"one of the {table.name} of "
         raise FastenoughError(
-            f"the archive contains {_interval(table, place)} twice; remove the file that repeats intervals of another "
-            "one"
+            f"the archive contains {what}{_interval(rows, place)} twice; remove the file that repeats {table.name} of "
+            "another one"
         )
 
 
@@ -187,8 +219,9 @@ def _contradictions(table: arrow.Table) -> Iterator[tuple[NDArray[np.bool_], str
     for name in table.column_names:
         if name not in _OPTIONAL:
             yield np.asarray(table.column(name).is_null()), f"no {name}"
-    for name in {"run", "series"} & set(table.column_names):
-        invalid = [text for text in compute.unique(table.column(name)).to_pylist() if not _is_name(text)]
+    for name in set(_NAMES) & set(table.column_names):
+        texts = compute.unique(table.column(name)).to_pylist()
+        invalid = [text for text in texts if not _is_name(text) and (text is not None or name not in _OPTIONAL)]
         yield np.asarray(compute.is_in(table.column(name), arrow.array(invalid, arrow.string()))), f"an invalid {name}"
     for name in set(_COUNTS) & set(table.column_names):
         values = integers(table.column(name))
@@ -225,14 +258,16 @@ def _bucket_contradictions(table: arrow.Table) -> Iterator[tuple[NDArray[np.bool
 
 
 @contextmanager
-def _reading(location: str, paths: Sequence[str]) -> Iterator[Dataset]:
+def _reading(location: str, paths: Sequence[str], table: ArchiveTable = INTERVALS) -> Iterator[Dataset]:
     """The rows of files; an error of the files is raised as FastenoughError."""
     try:
         data = FleetArchive(location).dataset(paths)
-        version = (data.schema.metadata or {}).get(VERSION_KEY.encode(), b"none").decode(errors="replace")
-        if version != str(VERSION):
-            raise FastenoughError(f"archive {location}: its columns have version {version}, expected {VERSION}")
-        for column in row_schema():
+        version = (data.schema.metadata or {}).get(table.version_key.encode(), b"none").decode(errors="replace")
+        if version != str(table.version):
+            raise FastenoughError(
+                f"archive {location}: the columns of {table.name} have version {version}, expected {table.version}"
+            )
+        for column in table.schema():
             place = data.schema.get_field_index(column.name)
             if place < 0 or data.schema.field(place).type != column.type:
                 raise FastenoughError(f"archive {location}: {paths[0]} has no column {column.name} of {column.type}")

@@ -22,7 +22,7 @@ from pathlib import Path
 import duckdb
 from sqlalchemy import Connection, text
 
-from fastenough.fleet.archive import VERSION, VERSION_KEY, FleetArchive, Partition, PartPlace, month_of, part_place
+from fastenough.fleet.archive import FleetArchive, Partition, PartPlace, month_of, part_place
 from fastenough.fleet.tables import stored_position
 from fastenough.history import History
 from fastenough.history.rollups import DAY_S
@@ -30,7 +30,7 @@ from fastenough.model import FastenoughError
 
 _CLOSED_AFTER_S = 2 * DAY_S
 _PARTS_KEY = "fastenough-parts"
-_NAME = re.compile(r"closed-(\d{4,})\.parquet", re.ASCII)
+_NAME = re.compile(r"closed-(\d{4,})(\.[a-z]+)", re.ASCII)
 _UNFINISHED = ("_", ".unfinished")
 _BLOCK = 1 << 20
 _MEMORY = "1GB"
@@ -38,8 +38,9 @@ _MEMORY = "1GB"
 
 @dataclass(frozen=True)
 class CompactedPartition:
-    """Result for a month of one type and shard: ``files`` files were merged into one of ``rows`` rows."""
+    """Result for a month of one table, type and shard: ``files`` files were merged into one of ``rows`` rows."""
 
+    table: str
     type: str
     month: str
     shard: int
@@ -60,7 +61,7 @@ def closed_partitions(archive: FleetArchive, now_s: float) -> list[Partition]:
 def compact(archive: FleetArchive, history: History, partition: Partition) -> CompactedPartition | None:
     """Merge the files of a closed month and shard; None if there is nothing to merge.
 
-    Raises FastenoughError, and removes nothing, if rows would be lost or if the files contain an interval twice.
+    Raises FastenoughError, and removes nothing, if rows would be lost or if the files contain a row twice.
     """
     with _turn(history) as locked:
         with history.reading() as connection:
@@ -91,8 +92,8 @@ def _merged(
     parts = [name for name in names if _is_stored(partition, name, position)]
     if len(parts) < 2:
         return None
-    number = 1 + max((int(match[1]) for match in map(_NAME.fullmatch, names) if match), default=0)
-    goal = f"closed-{number:04}.parquet"
+    number = 1 + max((_merge_number(partition, name) or 0 for name in names), default=0)
+    goal = f"closed-{number:04}{partition.table.suffix}"
     with tempfile.TemporaryDirectory() as scratch:
         merged = Path(scratch) / "merged.parquet"
         rows = _merge(archive, partition, parts, merged)
@@ -101,31 +102,37 @@ def _merged(
             blocks = iter(lambda: stream.read(_BLOCK), b"")
             archive.put(f"{partition.folder}/{_UNFINISHED[0]}{goal}{_UNFINISHED[1]}", blocks)
     _end_unfinished(archive, partition)
-    return CompactedPartition(partition.type, partition.month, partition.shard, len(parts), rows)
+    return CompactedPartition(partition.table.name, partition.type, partition.month, partition.shard, len(parts), rows)
+
+
+def _merge_number(partition: Partition, name: str) -> int | None:
+    """Number of a merged file, from its name; None for any other file."""
+    match = _NAME.fullmatch(name)
+    return int(match[1]) if match and match[2] == partition.table.suffix else None
 
 
 def _is_stored(partition: Partition, name: str, position: PartPlace) -> bool:
     """Whether a file is committed; a part ahead of the position belongs to a transaction that may fail."""
     place = part_place(partition, name)
-    return _NAME.fullmatch(name) is not None if place is None else place <= position
+    return _merge_number(partition, name) is not None if place is None else place <= position
 
 
 def _merge(archive: FleetArchive, partition: Partition, parts: Sequence[str], goal: Path) -> int:
     paths = [f"{partition.folder}/{name}" for name in parts]
     expected = sum(archive.metadata(path).num_rows for path in paths)
+    table, key = partition.table, ", ".join(partition.table.key)
     with duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": str(goal.parent)}) as engine:
         engine.register("parts", archive.dataset(paths))
         engine.execute(
-            "COPY (SELECT * FROM parts ORDER BY board, run, cpu, interval) "
-            f"TO '{goal}' (FORMAT parquet, COMPRESSION zstd, KV_METADATA "
-            f"{{'{VERSION_KEY}': '{VERSION}', '{_PARTS_KEY}': '{json.dumps(parts)}'}})"
+            f"COPY (SELECT * FROM parts ORDER BY {key}) TO '{goal}' (FORMAT parquet, COMPRESSION zstd, KV_METADATA "
+            f"{{'{table.version_key}': '{table.version}', '{_PARTS_KEY}': '{json.dumps(parts)}'}})"
         )
-        engine.execute(f"SELECT count(*), count(DISTINCT (board, run, cpu, interval)) FROM '{goal}'")
+        engine.execute(f"SELECT count(*), count(DISTINCT ({key})) FROM '{goal}'")
         rows, different = engine.fetchone() or (0, 0)
     if not rows == different == expected:
         raise FastenoughError(
-            f"{partition.folder}: {len(parts)} files hold {expected} rows, but only {different} different intervals; "
-            "nothing was changed; remove the file that repeats intervals of another one"
+            f"{partition.folder}: {len(parts)} files hold {expected} rows, but only {different} different "
+            f"{table.name}; nothing was changed; remove the file that repeats {table.name} of another one"
         )
     return int(rows)
 

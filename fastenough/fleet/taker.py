@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -16,7 +16,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DataError
 
 from fastenough.fleet import tables
-from fastenough.fleet.archive import ArchiveRow, FleetArchive, PartPlace
+from fastenough.fleet.archive import ArchiveRow, EventRow, FleetArchive, PartPlace
+from fastenough.fleet.archived_events import event_rows
 from fastenough.fleet.chunk import Chunk, Stored, unpacked
 from fastenough.fleet.stream import ChunkStream, Message, StreamState, is_full
 from fastenough.fleet.tables import MachineRow, ShardPosition, locked_position, put_position
@@ -68,12 +69,13 @@ class Taken:
 
 @dataclass(frozen=True)
 class _Content:
-    """A chunk, parsed and checked."""
+    """A chunk, parsed and checked.  ``before``: by number of an interval, the events between the one before and it."""
 
     chunk: Chunk
     head: Head
     intervals: tuple[Interval, ...]
     events: tuple[Event, ...]
+    before: Mapping[int, Sequence[Event]]
 
     @property
     def name(self) -> str:
@@ -145,7 +147,7 @@ class Shard:
                 writing.add(content)
             writing.finish()
             place = PartPlace(self.number, position.epoch, messages[0].sequence)
-            self._archive.write(place, writing.rows)
+            self._archive.write(place, writing.rows, writing.events)
             put_position(connection, self.number, after)
             if writing.boards:
                 declare_boards(connection, writing.boards)
@@ -213,8 +215,21 @@ def _content(chunk: Chunk, now_s: float) -> _Content:
         raise BadInput(f"{name}: times are ahead of the clock of this machine; set the wrong clock")
     if len(_days_of(intervals)) > _MOST_DAYS:
         raise BadInput(f"{name}: a chunk has intervals of more than {_MOST_DAYS} days")
-    events = (part for part in parts if isinstance(part, Event))
-    return _Content(chunk, head, intervals, tuple(event for event in events if not is_ahead(event.at.wall_ns, now_s)))
+    known = [part for part in parts if not isinstance(part, Event) or not is_ahead(part.at.wall_ns, now_s)]
+    events = tuple(part for part in known if isinstance(part, Event))
+    return _Content(chunk, head, intervals, events, _events_before(known))
+
+
+def _events_before(parts: Iterable[Interval | Event | object]) -> dict[int, list[Event]]:
+    """The events before each interval; those after the last one come again, with the next chunk of the run."""
+    before: dict[int, list[Event]] = {}
+    waiting: list[Event] = []
+    for part in parts:
+        if isinstance(part, Event):
+            waiting.append(part)
+        elif isinstance(part, Interval):
+            before[part.seq], waiting = waiting, []
+    return before
 
 
 def _head(line: bytes, name: str) -> Head:
@@ -228,7 +243,7 @@ def _repeated_head(line: bytes, name: str) -> Head:
 
 
 class _Writing:
-    """One transaction: ``rows`` for the archive, and ``answers``: machine and answer, for each run.
+    """One transaction: ``rows`` and ``events`` for the archive, and ``answers``: machine and answer, for each run.
 
     ``boards``: the declared columns of each board of which intervals are stored, by its number.  Known
     boards and runs are read for all contents together, and `finish` writes all results together: at tens of boards a
@@ -238,6 +253,7 @@ class _Writing:
     def __init__(self, connection: Connection, contents: Sequence[_Content], site: str) -> None:
         self._connection, self._site = connection, site
         self.rows: list[tuple[str, ArchiveRow]] = []
+        self.events: list[tuple[str, EventRow]] = []
         self.answers: dict[str, tuple[str, Stored]] = {}
         self.refused: list[RefusedChunk] = []
         self.boards: dict[int, BoardColumns] = {}
@@ -300,7 +316,7 @@ class _Writing:
         self._runs[name] = place
         return place
 
-    def _add_rows(self, place: KnownRun, content: _Content, new: Iterable[Interval]) -> None:
+    def _add_rows(self, place: KnownRun, content: _Content, new: Sequence[Interval]) -> None:
         judged = _judged(content.head)
         rows = [_row(content, interval, source) for interval in new for source in judged]
         self._single += [
@@ -317,7 +333,11 @@ class _Writing:
             }
             for row in rows
         ]
-        self.rows += [(content.chunk.type, row) for row in rows]
+        kind, machine = content.chunk.type, content.chunk.machine
+        self.rows += [(kind, row) for row in rows]
+        for interval in new:
+            events = event_rows(machine, content.chunk.run, content.head, interval.seq, content.before[interval.seq])
+            self.events += [(kind, event) for event in events]
 
     def _machine_fault(self, content: _Content) -> str:
         """Why chunks of this machine are refused, or empty; a boot id that returns after another shows two machines."""

@@ -15,7 +15,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from fastenough import __version__
 from fastenough.fleet.board_rows import BoardGroup, BoardRows, ShardFiles, board_groups, rows_of, shard_files
@@ -35,7 +35,8 @@ OnStep = Callable[[str, Callable[[], float]], None]
 class BoardJob(Protocol[T_co]):
     """A job: what it computes from each board.  It is sent to workers, so it contains plain data only.
 
-    ``columns``: the columns of the archive that it reads besides the key.
+    ``columns``: the columns of the archive that it reads besides the key.  A job that also reads columns of events is
+    an `EventJob`.
     """
 
     @property
@@ -44,6 +45,19 @@ class BoardJob(Protocol[T_co]):
     def of_board(self, board: BoardRows, boards: int) -> T_co:
         """The result of a board; ``boards``: number of all boards of the job."""
         ...
+
+
+@runtime_checkable
+class EventJob(BoardJob[T_co], Protocol[T_co]):
+    """A job that also reads the events of boards.  ``event_columns``: the columns that it reads besides their key."""
+
+    @property
+    def event_columns(self) -> tuple[str, ...]: ...
+
+
+def event_columns_of(job: BoardJob[Any]) -> tuple[str, ...]:
+    """The columns of events that a job reads; none if it reads no events."""
+    return job.event_columns if isinstance(job, EventJob) else ()
 
 
 @dataclass(frozen=True)
@@ -59,10 +73,16 @@ def over_boards(
 ) -> list[T]:
     """The result of each board of an archive, in the order of their names.  ``kind``: of this type of board only.
 
-    Raises BadInput for an archive without boards or if dask.distributed is missing, Unavailable if the scheduler does
-    not answer, and FastenoughError if the archive cannot be read.
+    Raises BadInput for an archive without boards, or without events if the job reads them, or if dask.distributed is
+    missing, Unavailable if the scheduler does not answer, and FastenoughError if the archive cannot be read.
     """
     files = shard_files(archive, kind)
+    if event_columns_of(job) and not any(shard.events for shard in files):
+        of_type = "" if kind is None else f" of the type {kind}"
+        raise BadInput(
+            f"archive {archive}: contains no causes{of_type}; takers of this version store them from recordings of "
+            "fastenough-monitor, so update the takers, or record the rings of boards with fastenough-monitor"
+        )
     with _client(workers) as client:
         groups = _computed(client, board_groups, files, lambda share: on_step("listing boards", share))
         boards = sum(len(group) for of_shard in groups for group in of_shard)
@@ -86,7 +106,8 @@ def _of_group(work: tuple[int, BoardGroup], common: _Common) -> list[tuple[str, 
     shard, group = work
     job = common.job
     return [
-        (board.board, job.of_board(board, common.boards)) for board in rows_of(common.files[shard], group, job.columns)
+        (board.board, job.of_board(board, common.boards))
+        for board in rows_of(common.files[shard], group, job.columns, event_columns_of(job))
     ]
 
 

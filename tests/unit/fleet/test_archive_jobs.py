@@ -21,7 +21,7 @@ from fastenough.cli.farm_first_change import FindChanges, first_change
 from fastenough.cli.farm_judge import ArchivedResult, JudgeBoards, judged_archive
 from fastenough.cli.farm_kernels import MeasureKernels, compared_kernels, read_kernels
 from fastenough.fleet import board_rows
-from fastenough.fleet.archive import ArchiveRow, FleetArchive
+from fastenough.fleet.archive import INTERVALS, ArchiveRow
 from fastenough.fleet.archived_recording import COLUMNS, archived_parts
 from fastenough.fleet.board_rows import KEY, BoardRows, board_groups, rows_of, shard_files
 from fastenough.history.schema import CYCLE_S
@@ -165,7 +165,7 @@ def test_no_value_of_the_archive_is_understated(values: list[int], k: int, limit
         held = Histogram.from_values(part, k)
         empty = row("b" * 32, "run", (0, number), np.array(part))
         rows.append(replace(empty, bucket_ns=bucket_lowest(held.index, k).tolist(), bucket_count=held.count.tolist()))
-    table = FleetArchive.table_of(rows)
+    table = INTERVALS.table_of(rows)
     ((recording, series),) = archived_parts(BoardRows("b" * 32, "panel", table))[0]
     merged = merge_samples([(recording, series)])
     magnitudes = [abs(value) for value in values] if series.two_sided else values
