@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Durations and shares as people type them."""
+"""Durations, shares and times as people type them."""
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 _UNITS_NS = {
     "ns": 1,
@@ -44,3 +45,18 @@ def parse_duration_ns(text: str) -> int:
     if not 0 < duration_ns < 2**62:
         raise ValueError(f"'{text[:_SHOWN]}' must be longer than 0 and shorter than a century")
     return duration_ns
+
+
+def parse_instant_s(text: str) -> int:
+    """``2026-11-28`` or ``2026-11-28T12:00Z`` (ISO 8601; UTC unless stated) in seconds since 1970.
+
+    Raises ValueError that says how to fix it.
+    """
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"'{text[:_SHOWN]}' is not a time; write it as 2026-11-28T12:00Z") from None
+    at_s = int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp())
+    if not 0 <= at_s * 10**9 < 2**63:
+        raise ValueError(f"'{text[:_SHOWN]}' is not between 1970 and 2262")
+    return at_s

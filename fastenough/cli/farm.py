@@ -19,6 +19,7 @@ SECTIONS = {
         "compact": ("fastenough.cli.farm_compact", "Merge the files of closed months in the archive."),
         "judge": ("fastenough.cli.farm_judge", "Judge every board of an archive by a limit."),
         "first-change": ("fastenough.cli.farm_first_change", "Find the first board of an archive that changed."),
+        "causes": ("fastenough.cli.farm_causes", "Rank the causes of long latencies over all boards."),
         "kernels": ("fastenough.cli.farm_kernels", "Compare kernels over the boards of an archive."),
         "board": ("fastenough.cli.farm_boards:farm_board_command", "Retire, rename or withdraw a board of a farm."),
         "rebuild": ("fastenough.cli.farm_boards:farm_rebuild_command", "Rebuild the history of a farm from its store."),

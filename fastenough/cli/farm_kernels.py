@@ -7,7 +7,6 @@ import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -23,6 +22,7 @@ from fastenough.cli.options import FRACTION, json_option
 from fastenough.cli.output import print_json, print_table, say, say_list
 from fastenough.fleet.board_rows import BoardRows, sums_and_maxima
 from fastenough.model import BadInput
+from fastenough.units import parse_instant_s
 
 _HOUR_NS = 3600 * 10**9
 _MOST_UNEQUAL = 1.25
@@ -140,15 +140,9 @@ def _instant_ns(text: str, path: Path, number: int) -> int:
     if not text:
         return 0
     try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise BadInput(
-            f"{path}, line {number}: from = {text[:40]} is not a time; write it as 2026-11-28T12:00Z"
-        ) from None
-    at_ns = int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()) * 10**9
-    if not 0 <= at_ns < 2**63:
-        raise BadInput(f"{path}, line {number}: from = {text[:40]} is not between 1970 and 2262")
-    return at_ns
+        return parse_instant_s(text) * 10**9
+    except ValueError as error:
+        raise BadInput(f"{path}, line {number}: from = {error}") from None
 
 
 def compared_kernels(

@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 
 from fastenough.model import RETURN_TIME_NS, BadInput, Requirement
 from fastenough.store import Store
-from fastenough.units import parse_duration_ns, parse_share
+from fastenough.units import parse_duration_ns, parse_instant_s, parse_share
 
 
 class Duration(click.ParamType[int]):
@@ -41,6 +41,20 @@ class DurationText(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         DURATION.convert(value, param, ctx)
         return str(value)
+
+
+class PointInTime(click.ParamType[int]):
+    """A time in ISO 8601, as integer seconds since 1970."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            return parse_instant_s(str(value).strip())
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 class Fraction(click.ParamType[float]):
@@ -98,6 +112,7 @@ class Names(click.ParamType[list[str]]):
 
 DURATION = Duration()
 FRACTION = Fraction()
+INSTANT = PointInTime()
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/json.md).")
 
 

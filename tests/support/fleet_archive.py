@@ -16,7 +16,7 @@ import numpy as np
 from fastenough.fleet.archive import ArchiveRow, FleetArchive, PartPlace
 from fastenough.fleet.board_rows import BoardRows, board_groups, rows_of, shard_files
 from fastenough.fleet.chunk import shard_of
-from fastenough.fleet.workers import BoardJob
+from fastenough.fleet.workers import BoardJob, event_columns_of
 from fastenough.recording.histogram import Histogram, bucket_lowest
 from fastenough.recording.timeline import INTERVAL_K
 
@@ -79,7 +79,7 @@ def by_hand(folder: Path, job: BoardJob[T]) -> list[T]:
     results = [
         (rows.board, job.of_board(rows, boards))
         for files, group in groups
-        for rows in rows_of(files, group, job.columns)
+        for rows in rows_of(files, group, job.columns, event_columns_of(job))
     ]
     return [result for _, result in sorted(results, key=lambda pair: pair[0])]
 
@@ -94,6 +94,10 @@ class SlowJob:
     @property
     def columns(self) -> tuple[str, ...]:
         return self.job.columns
+
+    @property
+    def event_columns(self) -> tuple[str, ...]:
+        return event_columns_of(self.job)
 
     def of_board(self, board: BoardRows, boards: int) -> Any:
         (self.folder / str(os.getpid())).touch()

@@ -26,6 +26,7 @@ from fastenough.campaign.expand import RunSpec
 from fastenough.cli.audit_measure import AuditMeasurement
 from fastenough.cli.bench_kernel import KernelBuild
 from fastenough.cli.doctor import Diagnosis
+from fastenough.cli.farm_causes import CauseRanking
 from fastenough.cli.farm_first_change import FirstChange
 from fastenough.cli.farm_judge import ArchiveJudgment
 from fastenough.cli.farm_kernels import KernelComparison
@@ -316,6 +317,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "farm order": Versioned(OrderResult),
     "farm compact": Versioned({"compacted": ListOf(CompactedPartition)}),
     "farm judge": Versioned(ArchiveJudgment),
+    "farm causes": Versioned(CauseRanking),
     "farm first-change": Versioned(FirstChange),
     "farm kernels": Versioned(KernelComparison),
     "farm try": Either((_FARM_LINE, Versioned(FleetTrialResult))),

@@ -11,35 +11,42 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import fastjsonschema
 import numpy as np
 import pytest
 from distributed import LocalCluster
 
+from fastenough.cli.farm_causes import FindCauses
 from fastenough.cli.farm_judge import JudgeBoards
-from fastenough.fleet.workers import Workers, over_boards
+from fastenough.fleet.workers import BoardJob, Workers, over_boards
 from fastenough.model import BadInput, Requirement, Unavailable
 from tests.support.cli_calls import ROOT, command_line
 from tests.support.fleet_archive import SlowJob, by_hand, latencies, machine, row, write
+from tests.support.recorded_causes import event, write_events
 
 pytestmark = pytest.mark.untimed
 BOARDS = 8
 BAD = 5
 JOB = JudgeBoards(Requirement(100_000))
+CAUSES = FindCauses(100_000)
 
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Boards that are within 100 µs, except one."""
-    rows = []
+    """Boards that are within 100 µs, except one; each has events of one cause, and one has a second cause."""
+    rows, events = [], []
     for number in range(BOARDS):
         random = np.random.default_rng(number)
         for hour in range(6):
             values = latencies(random, 6000)
             values[0] = 500_000 if (number, hour) == (BAD, 3) else values[0]
             rows.append(("panel", row(machine(number), f"run-{number}", (0, hour), values)))
-    return write(tmp_path_factory.mktemp("workers") / "archive", rows)
+            cause = "interrupt eth0" if (number, hour) == (BAD, 3) else "task kworker/0:1"
+            found = event(machine(number), cause, 200_000 + number, (f"run-{number}", 0, hour))
+            events.append(("panel", found))
+    return write_events(tmp_path_factory.mktemp("workers") / "archive", rows, events)
 
 
 def _killed(folder: Path, kills: int, stopped: threading.Event) -> list[int]:
@@ -55,18 +62,23 @@ def _killed(folder: Path, kills: int, stopped: threading.Event) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("processes", "kills"),
-    [pytest.param(1, 1, marks=pytest.mark.slow), pytest.param(2, 0, marks=pytest.mark.slow), (2, 2)],
+    ("processes", "kills", "job"),
+    [
+        pytest.param(1, 1, JOB, marks=pytest.mark.slow),
+        pytest.param(2, 0, JOB, marks=pytest.mark.slow),
+        (2, 2, JOB),
+        (2, 2, CAUSES),
+    ],
 )
 def test_neither_the_number_of_workers_nor_their_death_changes_a_result(
-    archive: Path, tmp_path: Path, processes: int, kills: int
+    archive: Path, tmp_path: Path, processes: int, kills: int, job: BoardJob[Any]
 ) -> None:
     killed: list[int] = []
     stopped = threading.Event()
     killer = threading.Thread(target=lambda: killed.extend(_killed(tmp_path, kills, stopped)))
     killer.start()
     try:
-        results = over_boards(str(archive), SlowJob(JOB, tmp_path), Workers(processes=processes))
+        results = over_boards(str(archive), SlowJob(job, tmp_path), Workers(processes=processes))
     finally:
         stopped.set()
         killer.join()
@@ -74,7 +86,7 @@ def test_neither_the_number_of_workers_nor_their_death_changes_a_result(
     used = {int(path.name) for path in tmp_path.iterdir()}
     assert os.getpid() not in used
     assert len(used) >= kills + 1  # others have continued the work of the killed ones
-    assert results == by_hand(archive, JOB)
+    assert results == by_hand(archive, job)
     assert [board.board for board in results] == sorted(map(machine, range(BOARDS)))
 
 
@@ -99,6 +111,31 @@ def test_the_other_commands_print_their_documents(archive: Path, tmp_path: Path,
     expected = {"first-change": ("too_short", BOARDS), "kernels": ("boards", {"a": BOARDS // 2, "b": BOARDS // 2})}
     name, value = expected[command]
     assert document[name] == value
+
+
+def test_the_command_ranks_the_planted_causes(archive: Path) -> None:
+    options = ("--above", "100us", "--since", "2026-01-01", "--workers", "1", "--json")
+    done = command_line("farm", "causes", "--archive", str(archive), *options)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    fastjsonschema.validate(json.loads((ROOT / "docs/schemas/farm-causes.json").read_text()), document)
+    causes = document["total"]["causes"]
+    assert [(found["cause"], found["boards"], found["events"], found["board"]) for found in causes] == [
+        ("task kworker/0:1", BOARDS, 6 * BOARDS - 1, machine(BOARDS - 1)),
+        ("interrupt eth0", 1, 1, machine(BAD)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [(("--since", "yesterday"), "2026-11-28T12:00Z"), (("--above", "0us"), "longer than 0"), ((), "no causes")],
+)
+def test_bad_input_of_causes_is_one_line_with_status_2(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
+    """Also an archive that was written before there were events in it."""
+    write(tmp_path, [("panel", row(machine(0), "run", (0, 0), np.array([9])))])
+    done = command_line("farm", "causes", "--archive", str(tmp_path), "--workers", "1", *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
 
 
 def test_a_scheduler_of_a_cluster_gives_the_same_results(archive: Path, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ NEEDS = (
         r"^farm (run|alert|status)|^web",
         "a farm that runs until it is ended: test_farm_*.py and test_web_command.py",
     ),
-    (r"^farm (judge|first-change|kernels)", "the archive of a fleet: test_archive_workers.py has one"),
+    (r"^farm (judge|first-change|causes|kernels)", "the archive of a fleet: test_archive_workers.py has one"),
     (r"^farm order", "a board that publishes: test_orders.py has one"),
     (
         r"^hunt|^audit --measure|^calibrate|^campaign (run quick|resume)|^ab .*interval=|^assess --task",

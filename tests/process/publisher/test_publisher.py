@@ -20,9 +20,11 @@ from fastenough.fleet.chunk import Stored, shard_of, unpacked
 from fastenough.fleet.orders import Acknowledgement, make_order, send, signed
 from fastenough.fleet.simulated import CPUS, SimulatedBoard
 from fastenough.fleet.stream import ChunkStream, connected
+from fastenough.recording.building import line_bytes
 from tests.support.fleet_server import fleet_server
 from tests.support.processes import eventually
 from tests.support.publishing import Bus, WrittenRing, publishing, running_bus, taking
+from tests.support.recorded_causes import CausedRun, seen_causes
 from tests.support.rings import recordings, start
 from tests.support.tools import program, require
 
@@ -112,6 +114,26 @@ def test_publisher_and_server_are_killed_and_a_recording_is_removed(
             every = {board().run: range(120), board(1).run: range(5), board(2).run: range(3)}
             assert bus.stored(every, range(CPUS))
             assert eventually(lambda: bus.machine() == (7, ""))
+
+
+@pytest.mark.slow
+def test_the_causes_of_a_monitors_ring_arrive_once(publisher: Path, ring: WrittenRing, tmp_path: Path) -> None:
+    """The server is killed while the recording grows, so that chunks come twice."""
+    caused = CausedRun(1, "interrupt eth0", intervals=60)
+    body = [line_bytes(line) for line in caused.lines[:-1]]
+    path = ring.folder / f"{1:010}-{caused.run}.jsonl"
+    with running_bus(tmp_path) as bus, publishing(publisher, bus, ring.folder, caused.machine, PLAIN):
+        path.write_bytes(b"".join(body[:61]))  # the head and 20 intervals, with two events before each
+        assert bus.stored({caused.run: range(20)}, range(2))
+        bus.kill()
+        with path.open("ab") as stream:
+            stream.write(b"".join(body[61:]))
+        bus.start()
+        assert bus.stored({caused.run: range(60)}, range(2))
+    assert list(seen_causes(tmp_path / "archive")) == [
+        (caused.machine, caused.run, number, "interrupt eth0", latency_ns)
+        for number, latency_ns in enumerate(caused.latencies_ns)
+    ]
 
 
 @pytest.mark.slow
