@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,14 @@ import pytest
 from pyarrow.dataset import dataset
 
 from fastenough.fleet.archive import EVENTS, FleetArchive
+from fastenough.fleet.archived_events import event_rows
 from fastenough.fleet.compaction import closed_partitions, compact
 from fastenough.fleet.stream import StreamState
 from fastenough.model import FastenoughError
+from fastenough.recording import Event
+from fastenough.recording.building import line_bytes
+from fastenough.recording.head import Instant
+from fastenough.recording.reader import head_of
 from tests.support.fleet_shard import BEGIN_S, ShardBench, board, fail_after_the_part
 from tests.support.recorded_causes import CULPRITS, CausedRun, seen_causes
 
@@ -46,6 +52,66 @@ def test_each_wakeup_is_stored_with_the_cause_that_the_monitor_names(bench: Shar
     runs = [CausedRun(number, cause) for number, cause in enumerate(CULPRITS)]
     bench.store(*(run.chunk(0, 4) for run in runs))
     assert sorted(_seen(bench), key=str) == sorted(_truth(*runs), key=str)
+
+
+def test_each_wakeup_of_an_interval_is_one_row() -> None:
+    """Of two CPUs at one instant, without a culprit, and of series and kinds that are no wake-ups."""
+    head = head_of(line_bytes(RUN.lines[0]), "run")
+    numbers = {(series.name, series.cpu): series.id for series in head.series}
+
+    def found(name: str, cpu: int, at_ns: int, value: int, cause: str | None = "-") -> Event:
+        culprit = None if cause == "-" else CULPRITS[cause]
+        return Event("max", Instant(at_ns, at_ns + 7), numbers[name, cpu], cpu, value, None, culprit)
+
+    rows = event_rows(
+        "b" * 32,
+        "run",
+        head,
+        5,
+        [
+            found("expiry-to-return", 1, 2000, 900, None),
+            found("runnable-to-running", 0, 2000, 700, "idle state C6"),
+            found("expiry-to-return", 0, 2000, 800, "idle state C6"),
+            found("expiry-to-interrupt", 0, 1000, 300),
+            found("expiry-to-running", 0, 1000, 500),
+            found("noise-thread", 0, 1500, 10**6, "interrupt eth0"),
+            found("noise-thread", 0, 1600, 10**6),
+            replace(found("expiry-to-return", 0, 3000, 1, "interrupt eth0"), kind="note"),
+            replace(found("expiry-to-return", 0, 3100, 1), series=None),
+            replace(found("expiry-to-return", 0, 3200, 1), value=None),
+            found("expiry-to-return", 0, 3300, 10**30),
+            replace(found("expiry-to-return", 0, 4000, 400, "interrupt eth0"), kind="threshold"),
+        ],
+    )
+    assert [(row.number, row.mono_ns, row.at_ns, row.cpu, row.latency_ns, row.cause) for row in rows] == [
+        (0, 1000, 1007, 0, 500, None),
+        (1, 2000, 2007, 0, 800, "idle state C6"),
+        (2, 2000, 2007, 1, 900, None),
+        (3, 4000, 4007, 0, 400, "interrupt eth0"),
+    ]
+    assert [row.culprit is None for row in rows] == [True, False, False, False]
+    assert {row.interval for row in rows} == {5}
+    assert rows[1].series.startswith("monitor/expiry-to-return")
+
+
+def test_events_of_a_probe_have_the_series_of_the_archive_and_no_cause() -> None:
+    """A corrected series has the maxima of the one that it corrects; values in both directions are magnitudes."""
+    head = json.loads(board().head())
+    (cpu0, cpu1) = head["series"]
+    head["series"] = [
+        {**cpu0, "role": "diagnostic"},
+        {**cpu0, "id": 5, "name": "wakeup_corrected", "corrected": True},
+        {**cpu1, "name": "jitter", "two_sided": True},
+        {**cpu1, "id": 6, "name": "delay", "role": "diagnostic"},
+    ]
+    head["parameters"]["threshold_ns"] = 50_000
+    values = ((0, 60_000), (1, -70_000), (6, 80_000))
+    events = [Event("max", Instant(at, at), number, None, value) for at, (number, value) in enumerate(values, 1)]
+    rows = event_rows("b" * 32, "run", head_of(line_bytes(head), "run"), 0, events)
+    assert [(row.series, row.cpu, row.latency_ns, row.cause, row.threshold_ns) for row in rows] == [
+        ("timer/wakeup_corrected", 0, 60_000, None, 50_000),
+        ("timer/jitter", 1, 70_000, None, 50_000),
+    ]
 
 
 def test_events_are_stored_once_whatever_comes_again(bench: ShardBench) -> None:

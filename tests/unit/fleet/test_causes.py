@@ -104,9 +104,15 @@ def test_ties_are_in_one_order_whatever_the_order_of_boards(tmp_path: Path) -> N
     expected = ranked_causes(results, LIMIT_NS, None)
     assert [found.cause for found in expected.total.causes] == ["task b", "task a", "task c", None]
     assert {found.board for found in expected.total.causes[1:]} == {min(map(machine, range(5)))}
+    single: Planted = {number: [(f"task {letter}", 300_000)] for number, letter in enumerate("dbeac")}
+    others = by_hand(_planted(tmp_path / "single", single), FindCauses(LIMIT_NS))
     for seed in range(5):
-        random.Random(seed).shuffle(results)
+        for shuffled in (results, others):
+            random.Random(seed).shuffle(shuffled)
         assert ranked_causes(results, LIMIT_NS, None) == expected
+        assert [found.cause for found in ranked_causes(others, LIMIT_NS, None).total.causes] == [
+            f"task {letter}" for letter in "abcde"
+        ]
 
 
 @pytest.mark.parametrize(("hours", "boards", "counts"), [(0, 2, 6), (2, 2, 4), (3, 2, 3), (23, 1, 1), (99, 0, 0)])
