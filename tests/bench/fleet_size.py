@@ -36,6 +36,7 @@ _FULL = 0.7
 """Share of a CPU that is planned for; the rest is for repetitions and peaks."""
 _KEPT_DAYS = 3
 """Most days of single intervals in the database: two full ones, and the present one."""
+_MONTH_DAYS = 30
 _CUT_S = 3600
 _HELD = round(_CUT_S / _BIG_INTERVAL_S)
 
@@ -147,6 +148,16 @@ def caught_up_s(cpus: float, chunk_s: float, ratio: float, boards: int = BIG) ->
     return float("inf")
 
 
+def cpu_month_s(trials: Sequence[Measured]) -> dict[str, float]:
+    """CPU seconds of each part for one board and month."""
+    month_s = _MONTH_DAYS * 86400.0
+    spent = {part: rates(trials, part) for part in ("server", "database", "taker")}
+    return {
+        part: per_chunk * month_s / _BIG_INTERVAL_S + per_board * month_s
+        for part, (per_chunk, per_board) in spent.items()
+    }
+
+
 def _print_measured(trials: Sequence[Measured]) -> None:
     print("| boards | chunks per s | part | of one CPU | memory |\n|--:|--:|---|--:|--:|")
     for one in trials:
@@ -171,6 +182,10 @@ def _print_big(trials: Sequence[Measured]) -> None:
         f"database; per day {last.archive_bytes * day / 1e9:.1f} GB in the archive, and in the database "
         f"{last.database_bytes * day * _KEPT_DAYS / 1e9:.0f} GB for {_KEPT_DAYS} days"
     )
+    spent_s = cpu_month_s(trials)
+    archive_mb = last.archive_bytes * day / BIG * _MONTH_DAYS / 1e6
+    parts = ", ".join(f"{part} {cpu_s:.0f} s" for part, cpu_s in spent_s.items())
+    print(f"per board and month: {sum(spent_s.values()):.0f} CPU s ({parts}), {archive_mb:.1f} MB in the archive")
     chunk_s, ratio = rates(trials, "taker")[0], held_ratio()
     print(f"a chunk of {_HELD} intervals costs a taker {ratio:.1f} times as much as one of a single interval")
     for cpus in (2, 4, 8, 16):
