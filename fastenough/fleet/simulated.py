@@ -32,6 +32,15 @@ _VALUES = 200
 """Number of values of an interval; real boards have more, in the same buckets."""
 _MOST_INTERVALS = 32
 """Most intervals in one chunk."""
+_EVENT_EVERY = 8
+"""Intervals from one recorded event of a board to the next."""
+_CULPRITS: tuple[dict[str, str | int], ...] = (
+    {"waited_for": "kworker/0:1", "waited_for_pid": 17},
+    {"interrupt": "eth0"},
+    {"waited_for": "swapper/0", "waited_for_pid": 0, "idle_state": "C6"},
+    {},
+)
+"""Those of a board's events, by its number; the last one contains no cause."""
 _PATIENCE_S = 20.0
 """Time without an answer after which a board publishes again what is not stored; doubled each time."""
 MOST_PATIENCE_S = 320.0
@@ -58,13 +67,15 @@ def _line(content: object) -> bytes:
 class SimulatedBoard:
     """A board with two CPUs and one endless run, which began at ``begin_s`` (wall clock).
 
-    Its interval ``n`` ends ``offset_s + (n + 1) * interval_s`` after that.
+    Its interval ``n`` ends ``offset_s + (n + 1) * interval_s`` after that.  ``watched``: it records events with a
+    cause, as if the monitor ran beside it.
     """
 
     number: int
     interval_s: float
     begin_s: float
     offset_s: float
+    watched: bool = False
 
     @property
     def machine(self) -> str:
@@ -101,7 +112,6 @@ class SimulatedBoard:
         )
 
     def interval(self, number: int) -> bytes:
-        draw = np.random.default_rng((self.number, number))
         begin_ns, end_ns = self._wall_ns(number), self._wall_ns(number + 1)
         return _line(
             {
@@ -109,16 +119,32 @@ class SimulatedBoard:
                 "seq": number,
                 "begin": {"mono_ns": begin_ns, "wall_ns": begin_ns},
                 "end": {"mono_ns": end_ns, "wall_ns": end_ns},
-                "series": [
-                    _series(cpu, draw.lognormal(9.2, 0.4, size=_VALUES).astype(np.int64)) for cpu in range(CPUS)
-                ],
+                "series": [_series(cpu, values) for cpu, values in enumerate(self._values(number))],
                 "counters": {},
             }
         )
 
+    def events(self, number: int) -> tuple[bytes, ...]:
+        """The events before an interval: in some, the maximum of CPU 0, with the cause of this board."""
+        if not self.watched or number % _EVENT_EVERY:
+            return ()
+        at_ns, value = self._wall_ns(number + 1), int(self._values(number)[0].max())
+        culprit = {"task": "simulated", "task_pid": 1, **_CULPRITS[self.number % len(_CULPRITS)]}
+        if "interrupt" in culprit:
+            culprit["interrupt_ns"] = value
+        at = {"mono_ns": at_ns, "wall_ns": at_ns}
+        event = {"type": "event", "kind": "max", "at": at, "series": 0, "cpu": 0, "value": value, "culprit": culprit}
+        return (_line(event),)
+
+    def _values(self, number: int) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
+        """The values of each CPU in an interval."""
+        draw = np.random.default_rng((self.number, number))
+        return [draw.lognormal(9.2, 0.4, size=_VALUES).astype(np.int64) for _ in range(CPUS)]
+
     def chunk(self, first: int, count: int, oldest: int | None = None) -> Chunk:
         """A chunk of ``count`` intervals; ``oldest``: the oldest one the board still holds (default: first)."""
-        lines = tuple(self.interval(number) for number in range(first, first + count))
+        numbers = range(first, first + count)
+        lines = tuple(line for number in numbers for line in (*self.events(number), self.interval(number)))
         oldest = first if oldest is None else oldest
         return Chunk(self.machine, "simulated", self.run, first, oldest, self.head(), lines)
 
@@ -244,7 +270,7 @@ async def _listen(publishing: Publishing, client: Client) -> None:
 def simulated_boards(first: int, count: int, interval_s: float, begin_s: float) -> list[SimulatedBoard]:
     """Boards whose intervals end at times that are evenly spread."""
     return [
-        SimulatedBoard(number, interval_s, begin_s, interval_s * ((number * 0.6180339887) % 1.0))
+        SimulatedBoard(number, interval_s, begin_s, interval_s * ((number * 0.6180339887) % 1.0), watched=True)
         for number in range(first, first + count)
     ]
 

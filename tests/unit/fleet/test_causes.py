@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import itertools
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +17,12 @@ from pyarrow import parquet
 
 from fastenough.cli.farm_causes import CauseRanking, FindCauses, RankedCause, print_ranking, ranked_causes
 from fastenough.fleet.archive import EVENTS, EventRow, FleetArchive
+from fastenough.fleet.chunk import shard_of
+from fastenough.fleet.simulated import simulated_boards
 from fastenough.fleet.workers import Workers, over_boards
 from fastenough.model import BadInput, FastenoughError
 from tests.support.fleet_archive import BEGIN_NS, HOUR_NS, by_hand, machine, row, write
-from tests.support.fleet_shard import ShardBench
+from tests.support.fleet_shard import BEGIN_S, ShardBench, board
 from tests.support.recorded_causes import CULPRITS, CausedRun, event, write_events
 
 LIMIT_NS = 100_000
@@ -266,3 +269,19 @@ def test_the_printed_tables_have_the_ranking(tmp_path: Path, capsys: pytest.Capt
     ]
     assert [row[0] for row in rows[3:]] == ["interrupt eth0", "task a", "unknown", "interrupt eth0", "unknown"]
     assert rows[0][6] == machine(4)
+
+
+def test_the_boards_of_a_trial_have_the_causes_of_their_numbers(tmp_path: Path) -> None:
+    """A board has one cause, and an event in every eighth interval; some intervals are published twice."""
+    bench = ShardBench(tmp_path)
+    shard = shard_of(board().machine)
+    boards = [one for one in simulated_boards(0, 300, 60.0, BEGIN_S) if shard_of(one.machine) == shard]
+    bench.store(*(one.chunk(0, 9) for one in boards), *(one.chunk(5, 12) for one in boards))
+    bench.history.close()
+    causes = ("task kworker/0:1", "interrupt eth0", "idle state C6", None)
+    planted = Counter(causes[one.number % 4] for one in boards)
+    total = _ranking(bench.folder, 1).total
+    assert {found.cause: (found.boards, found.events) for found in total.causes} == {
+        cause: (number, 3 * number) for cause, number in planted.items()
+    }
+    assert total.boards == len(boards)
