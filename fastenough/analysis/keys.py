@@ -219,9 +219,18 @@ def _emulated(head: Head, _: Series | None) -> bool:
     return "emulated" in head.marks
 
 
+_COST_MODEL = "cost_model"
+
+
 def _emulator(head: Head, _: Series | None) -> dict[str, Any] | None:
     """The emulator that counts the board's instructions; None for all other boards."""
-    return (head.profile or {}).get("emulator")
+    emulator = (head.profile or {}).get("emulator")
+    return emulator and {name: value for name, value in emulator.items() if name != _COST_MODEL}
+
+
+def _cost_model(head: Head, _: Series | None) -> str | None:
+    """What that emulator models beside the instructions; None if it models nothing."""
+    return ((head.profile or {}).get("emulator") or {}).get(_COST_MODEL)
 
 
 def _configuration(head: Head, _: Series | None) -> str | None:
@@ -248,6 +257,7 @@ RUN_KEYS: tuple[Key, ...] = (
     Key("probe", Forbids.BOTH, _head("probe"), "another probe measures another activation", titled=True),
     Key("emulation", Forbids.BOTH, _emulated, "under emulation timing is not meaningful"),
     Key("emulator", Forbids.BOTH, _emulator, "another emulator counts other instructions for the same path"),
+    Key("cost model", Forbids.BOTH, _cost_model, "another model counts other costs for the same path"),
     Key(
         "act",
         Forbids.BOTH,

@@ -40,6 +40,10 @@ def _no_simulated_gauge() -> SimulatedGauge:
     )
 
 
+def _no_costs() -> None:
+    """Return None: the costs of a board without a cost model."""
+
+
 def _nothing() -> None:
     """Do nothing: a measurement that is followed ends by the task's own signal."""
 
@@ -56,7 +60,8 @@ class Booted:
     not start it by commands of the bench.  ``interrupt``: end a measurement that tells nothing before its end.
     ``set_phase``: by how many ns of the board's time later the next measurements begin; None if the begin of a
     measurement is not exact.  ``watch``: context in which a command records beside the next measurement, and the
-    function that returns afterwards what it did; None on a board where the bench starts and ends it.
+    function that returns afterwards what it did; None on a board where the bench starts and ends it.  ``costs``: return
+    what a cost model counted for the last measurement, None without one.
     """
 
     link: Link
@@ -71,6 +76,7 @@ class Booted:
     interrupt: Callable[[], None] = _nothing
     set_phase: Callable[[int], None] | None = None
     watch: Callable[[Sequence[str]], AbstractContextManager[Callable[[], Completed]]] | None = None
+    costs: Callable[[], bytes | None] = _no_costs
 
 
 class Board(Protocol):

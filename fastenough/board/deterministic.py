@@ -2,6 +2,7 @@
 """The deterministic board: each run boots a guest whose clock counts instructions and that meets no event from outside.
 
 ``deterministic:KERNEL ARGUMENTS``; its configurations are kernels with their arguments, as those of a virtual board.
+``cost-model=cache`` among the arguments is for the board, not for the kernel.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from fastenough.board.virtual import kernel_names
 from fastenough.facts import FACTS
 from fastenough.loads.guest import GuestLoad
 from fastenough.model import EMULATED
+from fastenough.virtual.cost_model import split_cost_model
 from fastenough.virtual.custom_kernels import find_kernel
 from fastenough.virtual.deterministic import DeterministicGuest
 from fastenough.virtual.deterministic_link import DeterministicLink
@@ -45,8 +47,11 @@ class DeterministicBoard:
         """Boot a guest for its profile; each run then boots one of its own."""
         require_configuration(self, configuration)
         booted = (self.which or _DEFAULT) if configuration == AS_BOOTED else configuration
-        kernel, _, arguments = booted.partition(" ")
-        link = DeterministicLink(DeterministicGuest(find_kernel(kernel), arguments), self.name)
+        name, _, words = booted.partition(" ")
+        arguments, cost_model = split_cost_model(words)
+        kernel = find_kernel(name)
+        measured = DeterministicGuest(kernel, arguments, cost_model)
+        link = DeterministicLink(DeterministicGuest(kernel, arguments), self.name, measured)
         link.survey(_FILES, _COMMANDS)
         yield Booted(
             link,
@@ -57,6 +62,7 @@ class DeterministicBoard:
             interrupt=link.interrupt,
             set_phase=link.set_phase,
             watch=link.watch,
+            costs=link.costs,
         )
 
 
@@ -65,7 +71,8 @@ _COMMANDS = sorted({command for fact in FACTS for command in fact.commands})
 
 
 def open_board(which: str) -> DeterministicBoard:
-    """Return the board of a configuration, or of any if empty; raise BadInput for an unknown kernel."""
+    """Return the board of a configuration, or of any if empty; raise BadInput for an unknown kernel or cost model."""
     if which:
         require_configuration(DeterministicBoard(), which)
+        split_cost_model(which.partition(" ")[2])
     return DeterministicBoard(which)

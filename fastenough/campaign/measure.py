@@ -31,6 +31,7 @@ from fastenough.loads import Load, RunningLoad, StartedLoad
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
 from fastenough.recording import LoadProof, LoadStated, LoadUse
 from fastenough.recording.building import HeadAdditions
+from fastenough.recording.content import COSTS_FILE
 from fastenough.recording.head import RecordedSetting
 from fastenough.recording.lines import JsonLine
 from fastenough.settings import Settings
@@ -341,6 +342,9 @@ class _Run:
 
     def _seal(self) -> None:
         store_trace(self.act, self.site.booted.link, self.own.writer, self.context.tell)
+        costs = self.site.booted.costs()
+        if costs is not None and self.own.writer is not None:
+            self.own.writer.attach(COSTS_FILE, costs)
         for transcript in dict.fromkeys((self.main, self.own)):
             transcript.seal()
 

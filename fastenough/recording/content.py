@@ -21,6 +21,8 @@ from fastenough.recording.timeline import Timeline
 
 TRACE_FILE = "trace.txt.zst"
 """Trace of the kernel before the value that ended the run, as printed by tracefs."""
+COSTS_FILE = "costs.csv.zst"
+"""What the cost model of a deterministic board counted: a line for each wake-up, as its plugin writes it."""
 
 
 def total_of(totals: SeriesEnd) -> Histogram | None:
@@ -36,8 +38,8 @@ class Recording:
     """A whole recording.  ``end`` is None if it was cut off; its intervals are still usable.
 
     ``damage``: reason why the integrity check failed; there are then no values (see :func:`damaged_recording`).
-    ``trace`` reads the attached TRACE_FILE, None if there is none; it raises FastenoughError if the file
-    was changed.
+    ``trace`` and ``costs`` read the attached TRACE_FILE and COSTS_FILE, None if there is none; they raise
+    FastenoughError if the file was changed.
     """
 
     head: Head
@@ -49,6 +51,7 @@ class Recording:
     damage: str | None = None
     over_time: Callable[[], Timeline] | None = field(default=None, repr=False, compare=False)
     trace: Callable[[], bytes] | None = field(default=None, repr=False, compare=False)
+    costs: Callable[[], bytes] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def timeline(self) -> Timeline:

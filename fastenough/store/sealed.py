@@ -24,7 +24,7 @@ from fastenough.recording import (
 )
 from fastenough.recording.building import HeadAdditions, unmeasured_head
 from fastenough.recording.columns import SealedRecording
-from fastenough.recording.content import TRACE_FILE
+from fastenough.recording.content import COSTS_FILE, TRACE_FILE
 from fastenough.recording.head import Tool
 from fastenough.recording.interval_rows import intervals_of
 from fastenough.recording.lazy_text import lazy_parts, recording_of_text, timeline_of_text
@@ -181,15 +181,19 @@ def _read(opening: Opening, summary: RunSummary) -> Recording:
         raise BadInput(f"it is the recording of another run, {recording.run_id[:80]}")
     if summary.sha256 is None and recording.end is not None:
         raise BadInput(unsealed(replace(summary, state="ended")) or "")
-    return replace(recording, trace=partial(_trace, opening, summary)) if TRACE_FILE in summary.hashes() else recording
+    trace, costs = (
+        partial(_attached, opening, summary, name) if name in summary.hashes() else None
+        for name in (TRACE_FILE, COSTS_FILE)
+    )
+    return replace(recording, trace=trace, costs=costs)
 
 
-def _trace(opening: Opening, summary: RunSummary) -> bytes:
+def _attached(opening: Opening, summary: RunSummary, name: str) -> bytes:
     try:
         with opening() as folder:
-            return attached_file(folder, summary, TRACE_FILE) or b""
+            return attached_file(folder, summary, name) or b""
     except OSError as error:
-        raise FastenoughError(f"{TRACE_FILE} cannot be read: {error.strerror}") from error
+        raise FastenoughError(f"{name} cannot be read: {error.strerror}") from error
 
 
 def _read_unsealed(opening: Opening) -> Recording:

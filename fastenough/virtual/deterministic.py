@@ -19,6 +19,7 @@ from pathlib import Path
 
 from fastenough.link.base import Completed, Stalled
 from fastenough.model import BadInput, FastenoughError
+from fastenough.virtual.cost_model import ARCH, COUNTS_FILE, CostModel, build_plugin
 from fastenough.virtual.initramfs import base_archive
 from fastenough.virtual.kernels import Kernel, module_content
 from fastenough.virtual.machines import GuestMachine
@@ -100,13 +101,14 @@ class Watcher:
 class Results:
     """Results of a guest: its commands in order; process ids of its background, their standard error, and samples of
     /proc (output of ``head``) from the begin of the first command to the end of the last.  ``watcher``: None without
-    one."""
+    one.  ``costs``: what the cost model counted, None without one."""
 
     commands: tuple[Completed, ...]
     background: tuple[int, ...]
     errors: tuple[bytes, ...]
     samples: tuple[bytes, ...]
     watcher: Completed | None = None
+    costs: bytes | None = None
 
 
 _AT_ONCE = Beginning()
@@ -115,14 +117,17 @@ _AT_ONCE = Beginning()
 class DeterministicGuest:
     """Boots a kernel, with additional kernel arguments, for a piece of work.
 
-    Raises BadInput for a kernel of another architecture.
+    ``cost_model``: counts the paths of the probe.  Raises BadInput for a kernel of another architecture.
     """
 
-    def __init__(self, kernel: Kernel, arguments: str = "") -> None:
+    def __init__(self, kernel: Kernel, arguments: str = "", cost_model: CostModel | None = None) -> None:
         if kernel.arch not in _MACHINES:
             known = " and ".join(_MACHINES)
             raise BadInput(f"kernel {kernel.name} is for {kernel.arch}; deterministic boards run {known} kernels only")
+        if cost_model is not None and kernel.arch != ARCH:
+            raise BadInput(f"kernel {kernel.name} is for {kernel.arch}; cost models are for {ARCH} kernels only")
         self.kernel = kernel
+        self.cost_model = cost_model
         self._machine = _MACHINES[kernel.arch]
         console = f"console={kernel.machine.console}"
         self._arguments = " ".join(filter(None, (console, _ARGUMENTS, self._machine.arguments, arguments)))
@@ -183,7 +188,16 @@ class DeterministicGuest:
             "-device",
             self._machine.controller,
             *_PORT,
+            *self._cost_options(directory),
         ]
+
+    def _cost_options(self, directory: Path) -> list[str]:
+        """Options of the cost model, whose file with the probe is then in the directory."""
+        if self.cost_model is None:
+            return []
+        program = directory / "probe"
+        program.write_bytes(self._probe)
+        return self.cost_model.options(build_plugin(), program, directory)
 
     def boot(
         self,
@@ -292,6 +306,7 @@ def read_results(directory: Path, commands: int) -> Results:
             tuple(files[name] for name in sorted(files) if name.startswith("errors-load-")),
             tuple(files[name] for name in sorted(files) if name.startswith("sample-")),
             _completed(files, "watcher") if "status-watcher" in files else None,
+            costs.read_bytes() if (costs := directory / COUNTS_FILE).exists() else None,
         )
     except (OSError, tarfile.TarError, KeyError, ValueError) as error:
         raise FastenoughError(f"the deterministic guest ended without results; {_last_output(directory)}") from error

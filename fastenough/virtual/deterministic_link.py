@@ -20,6 +20,7 @@ from fastenough.link import INJECTOR, MONITOR
 from fastenough.link.base import HEAD, Completed, Link, Process, printed_files
 from fastenough.model import FastenoughError, NotApplicable
 from fastenough.virtual.deterministic import (
+    EMULATOR_FILE,
     Background,
     Beginning,
     Command,
@@ -46,17 +47,18 @@ _NO_INJECTOR = f"{INJECTOR} does not run on a deterministic board; use a virtual
 class DeterministicLink:
     """Link to the guests of one kernel with its arguments.
 
-    ``background``: what runs beside the next started command.  ``results``: of the last started command, None before
-    its end.
+    ``measured``: the guest of started commands, if it differs from the others by its cost model.  ``background``: what
+    runs beside the next started command.  ``results``: of the last started command, None before its end.
     """
 
     near = True
 
-    def __init__(self, guest: DeterministicGuest, name: str) -> None:
+    def __init__(self, guest: DeterministicGuest, name: str, measured: DeterministicGuest | None = None) -> None:
         self.name = name
         self.background: Background | None = None
         self.results: Results | None = None
         self._guest = guest
+        self._measured = measured or guest
         self._beginning = Beginning()
         self._watcher: Watcher | None = None
         self._originals: dict[str, bytes] = {}
@@ -87,6 +89,8 @@ class DeterministicLink:
         self._programs = frozenset(done[0].text.split()) | {"busybox", "chrt", PROBE.rpartition("/")[2]}
         self._files = printed_files(done[1].stdout)
         self._files |= {path: cat.stdout for path, cat in zip(compressed, done[2:], strict=False) if not cat.status}
+        if self._measured.cost_model is not None and EMULATOR_FILE in self._files:
+            self._files[EMULATOR_FILE] += f"cost_model: {self._measured.cost_model.text}\n".encode()
         self._patterns = frozenset(patterns)
 
     def run(self, argv: Sequence[str], timeout_s: float = _COMMAND_S, input: bytes = b"") -> Completed:
@@ -113,7 +117,7 @@ class DeterministicLink:
         background = self.background
         if argv[0] == MONITOR_PATH:
             background = Background((), (), 0.0, self._monitor_files())
-        run = self._guest.boot([Command(tuple(argv), input)], background, self._beginning, self._watcher)
+        run = self._measured.boot([Command(tuple(argv), input)], background, self._beginning, self._watcher)
         self._started = _Started(self, run, limit_s)
         return self._started
 
@@ -142,6 +146,10 @@ class DeterministicLink:
     def set_phase(self, phase_ns: int) -> None:
         """Let the next started commands begin so much of the guest's time later than with the phase 0."""
         self._beginning = replace(self._beginning, phase_ns=phase_ns)
+
+    def costs(self) -> bytes | None:
+        """What the cost model counted for the last started command; None without a model or results."""
+        return None if self.results is None else self.results.costs
 
     def interrupt(self) -> None:
         """End the started command, if any, with its guest."""

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Plugin of QEMU: models the first-level caches of an arm64 guest with one CPU, and counts their misses beside the
- * instructions on the path of each wake-up of one program's tasks.  It reads only: the guest and its clock stay the same.
+ * instructions on the path of each wake-up of one program's tasks.  It only reads: guest and clock stay the same.
  *
  *	-plugin cost-model.so,program=FILE,counts=FILE,instruction=BYTES:WAYS:LINE,data=BYTES:WAYS:LINE
  *
@@ -23,7 +23,7 @@
 #define INSTRUCTION_BYTES 4
 #define BLOCK_MOST 64 /* instructions of a block that are compared with the program */
 #define KERNEL_HALF (UINT64_C(1) << 63)
-/* Registers of the interrupt controller of QEMU's machine "virt" (GICv2): number of the interrupt, and its completion. */
+/* Registers of the interrupt controller of QEMU's machine "virt" (GICv2): number and completion of an interrupt. */
 #define INTERRUPT_NUMBER UINT64_C(0x0801000c)
 #define INTERRUPT_END UINT64_C(0x08010010)
 /* MSR TPIDR_EL0, Xt: the kernel sets the thread pointer of each task to which it switches. */

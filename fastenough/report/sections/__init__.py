@@ -35,6 +35,7 @@ _NAMES = {
     "details": (
         "plan:planned",
         "kernels",
+        "costs",
         "stations:latency_stages",
         "methods:edge_agreement",
         "jitter",
