@@ -42,6 +42,7 @@ bench: setup-test
 	PYTHONPATH=. $(PYTHON) -m tests.bench.hunt
 	PYTHONPATH=. $(PYTHON) -m tests.bench.deterministic
 	PYTHONPATH=. $(PYTHON) -m tests.bench.paths
+	PYTHONPATH=. $(PYTHON) -m tests.bench.costs
 	PYTHONPATH=. $(PYTHON) -m tests.bench.worked_example
 	PYTHONPATH=. $(PYTHON) -m tests.bench.kernels
 	PYTHONPATH=. $(PYTHON) -m tests.bench.bisect

@@ -3,30 +3,42 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fastenough.model import BadInput
 from fastenough.recording.content import COSTS_FILE
+from fastenough.recording.head import Head
 
+COST_MODEL = "cost_model"
+"""Name of the model in the fact ``emulator``."""
 COUNTED = ("instructions", "misses of the instruction cache", "misses of the data cache")
 """What a line of COSTS_FILE has, in its order."""
 
 
 @dataclass(frozen=True)
 class CostFigures:
-    """Figures of one of COUNTED over a number of wake-ups; the median is a counted value, the lower one of two."""
+    """Figures of one of COUNTED over a number of paths; median and upper quartile are values of paths.
+
+    There is no maximum: some paths belong to other threads of the probe, or to a switch without a wake-up.
+    """
 
     counted: str
-    wakeups: int
+    paths: int
     minimum: int
     median: int
-    maximum: int
+    upper_quartile: int
+
+
+def emulator_of(head: Head) -> Mapping[str, Any]:
+    """The emulator that counts the board's instructions; empty for all other boards."""
+    emulator = (head.profile or {}).get("emulator")
+    return emulator if isinstance(emulator, Mapping) else {}
 
 
 def read_costs(content: bytes) -> list[tuple[int, ...]]:
-    """The counts of each wake-up, in order; raises BadInput for content that no cost model writes."""
+    """The counts of each path, in order; raises BadInput for content that no cost model writes."""
     try:
         paths = [tuple(map(int, line.split(","))) for line in content.decode("ascii").splitlines()]
     except ValueError as error:
@@ -37,9 +49,12 @@ def read_costs(content: bytes) -> list[tuple[int, ...]]:
 
 
 def cost_figures(contents: Iterable[bytes]) -> Sequence[CostFigures]:
-    """The figures of runs together; none without a wake-up."""
+    """The figures of runs together; none without a path."""
     paths = [path for content in contents for path in read_costs(content)]
-    return [
-        CostFigures(name, len(values), min(values), statistics.median_low(values), max(values))
-        for name, values in zip(COUNTED, zip(*paths, strict=True), strict=False)
-    ]
+    return [_figures(name, sorted(values)) for name, values in zip(COUNTED, zip(*paths, strict=True), strict=False)]
+
+
+def _figures(name: str, values: Sequence[int]) -> CostFigures:
+    """The figures of ascending values; the quantile q of n values is that of rank ⌈q · n⌉."""
+    n = len(values)
+    return CostFigures(name, n, values[0], values[(n + 1) // 2 - 1], values[(3 * n + 3) // 4 - 1])

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from fastenough.analysis.costs import COST_MODEL, emulator_of
 from fastenough.model import RUN_LENGTH, Series, is_same_machine
 from fastenough.recording import Head
 
@@ -219,18 +220,14 @@ def _emulated(head: Head, _: Series | None) -> bool:
     return "emulated" in head.marks
 
 
-_COST_MODEL = "cost_model"
-
-
 def _emulator(head: Head, _: Series | None) -> dict[str, Any] | None:
     """The emulator that counts the board's instructions; None for all other boards."""
-    emulator = (head.profile or {}).get("emulator")
-    return emulator and {name: value for name, value in emulator.items() if name != _COST_MODEL}
+    return {name: value for name, value in emulator_of(head).items() if name != COST_MODEL} or None
 
 
 def _cost_model(head: Head, _: Series | None) -> str | None:
     """What that emulator models beside the instructions; None if it models nothing."""
-    return ((head.profile or {}).get("emulator") or {}).get(_COST_MODEL)
+    return emulator_of(head).get(COST_MODEL)
 
 
 def _configuration(head: Head, _: Series | None) -> str | None:

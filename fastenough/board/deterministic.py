@@ -17,9 +17,9 @@ from fastenough.board.virtual import kernel_names
 from fastenough.facts import FACTS
 from fastenough.loads.guest import GuestLoad
 from fastenough.model import EMULATED
-from fastenough.virtual.cost_model import split_cost_model
+from fastenough.virtual.cost_model import require_interface, split_cost_model
 from fastenough.virtual.custom_kernels import find_kernel
-from fastenough.virtual.deterministic import DeterministicGuest
+from fastenough.virtual.deterministic import DeterministicGuest, emulator_of
 from fastenough.virtual.deterministic_link import DeterministicLink
 from fastenough.virtual.probe import PROBE
 
@@ -51,6 +51,8 @@ class DeterministicBoard:
         arguments, cost_model = split_cost_model(words)
         kernel = find_kernel(name)
         measured = DeterministicGuest(kernel, arguments, cost_model)
+        if cost_model is not None:
+            require_interface(emulator_of(kernel.machine)["version"])
         link = DeterministicLink(DeterministicGuest(kernel, arguments), self.name, measured)
         link.survey(_FILES, _COMMANDS)
         yield Booted(

@@ -6,17 +6,21 @@ The plugin (``target/emulator``) models caches.  It does not change the guest, i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastenough.model import BadInput
+from fastenough.model import BadInput, NotApplicable
 from fastenough.virtual.meson_build import build
 
 COUNTS_FILE = "counts"
 """File of a guest's directory with the counts of each path."""
 _PLUGIN = "target/emulator/cost-model.so"
 _OPTION = "cost-model="
+_MAJOR = re.compile(r"version (\d+)\.")
+_FIRST_OTHER = 9
+"""Major version of the first QEMU that accepts no plugin of the interface's version 1."""
 ARCH = "arm64"
 """Debian's name of the only architecture whose paths the plugin recognizes."""
 
@@ -54,6 +58,13 @@ def split_cost_model(arguments: str) -> tuple[str, CostModel | None]:
         raise BadInput(f"unknown cost model {unknown[0]!r}; use {_OPTION}{' or '.join(COST_MODELS)}, or none")
     kernel_arguments = " ".join(word for word in words if not word.startswith(_OPTION)) if names else arguments
     return kernel_arguments, COST_MODELS[names[-1]] if names else None
+
+
+def require_interface(version: str) -> None:
+    """Raise NotApplicable for a QEMU, by the version that it prints, whose interface for plugins is another one."""
+    stated = _MAJOR.search(version)
+    if stated is None or int(stated[1]) >= _FIRST_OTHER:
+        raise NotApplicable(f"cost models require a QEMU before {_FIRST_OTHER}.0, and this is: {version}")
 
 
 def build_plugin() -> Path:

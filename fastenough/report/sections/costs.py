@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastenough.analysis.costs import cost_figures
+from fastenough.analysis.costs import COST_MODEL, cost_figures, emulator_of
 from fastenough.report.context import Context, RunGroup
 from fastenough.report.document import Column, ReportTable, Section
 
 _COLUMNS = (
     Column("runs", numeric=False),
     Column("counted", numeric=False),
-    Column("wake-ups"),
+    Column("paths"),
     Column("minimum"),
     Column("median"),
-    Column("maximum"),
+    Column("upper quartile"),
 )
 
 
@@ -23,7 +23,7 @@ def _rows(group: RunGroup) -> list[list[Any]]:
     """Raises BadInput for counts that no cost model writes."""
     contents = [recording.costs() for recording in group.recordings if recording.costs is not None]
     return [
-        [group.title, each.counted, each.wakeups, each.minimum, each.median, each.maximum]
+        [group.title, each.counted, each.paths, each.minimum, each.median, each.upper_quartile]
         for each in cost_figures(contents)
     ]
 
@@ -32,14 +32,14 @@ def section(context: Context) -> Section | None:
     counted = [group for group in context.groups if any(run.costs is not None for run in group.recordings)]
     if not counted:
         return None
-    models = {(run.head.profile or {})["emulator"]["cost_model"] for group in counted for run in group.recordings}
+    models = {str(emulator_of(run.head).get(COST_MODEL)) for group in counted for run in group.recordings}
     note = f"Cost model {', '.join(sorted(models))} (size in bytes, ways, bytes of a line; LRU: least recently used)."
     rows = [row for group in counted for row in _rows(group)]
     return Section(
         "costs",
         "Cache misses of the path",
-        "From the last interrupt before the task was switched in to the task's first instructions, for each wake-up "
-        "of any of the probe's threads. The caches are a model and no machine's: use the counts to compare kernels, "
-        "settings and loads. No verdict uses them, and they are no time.",
-        [ReportTable("costs", "Counts of a wake-up", _COLUMNS, rows, note=note)] if rows else [],
+        "From the last interrupt before a thread of the probe is switched in to its first instructions. The caches are "
+        "a model and no machine's: use the counts to compare kernels, settings and loads. They are no time, and no "
+        "verdict uses them. There is no maximum, since some of the paths belong to threads that do not measure.",
+        [ReportTable("costs", "Counts of a path", _COLUMNS, rows, note=note)] if rows else [],
     )

@@ -57,6 +57,7 @@ OTHER: dict[str, Callable[[Head], Head]] = {
     "probe": _head(probe="spin"),
     "emulation": _head(marks=frozenset({"emulated"})),
     "emulator": _profile(emulator={"program": "qemu", "version": "10", "sha256": "ab" * 32}),
+    "cost model": _profile(emulator={"cost_model": "cache"}),
     "act": _parameter(interval_ns=7),
     "board": _head(board="the other one"),
     "machine": _profile(machine=["1e" * 16]),

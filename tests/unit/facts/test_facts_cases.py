@@ -101,6 +101,10 @@ def test_the_profile_of_this_machine() -> None:
             "program: qemu\nversion: 7.2: of Debian\nsha256: ab\n",
             {"program": "qemu", "version": "7.2: of Debian", "sha256": "ab"},
         ),
+        (
+            "program: qemu\nversion: 7.2\nsha256: ab\ncost_model: cache: L1\n",
+            {"program": "qemu", "version": "7.2", "sha256": "ab", "cost_model": "cache: L1"},
+        ),
         ("program: qemu\n", None),
         ("", None),
     ],

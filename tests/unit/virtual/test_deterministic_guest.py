@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import tarfile
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import cast
 
 import pytest
 
+from fastenough.board import open_board
 from fastenough.campaign.measure import ActiveLoad
 from fastenough.link import INJECTOR, MONITOR, read_matching
 from fastenough.link.base import Completed
@@ -21,8 +23,10 @@ from fastenough.loads import Expectation, Load
 from fastenough.loads.guest import GuestLoad
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.recording import LoadStated
-from fastenough.virtual import deterministic_link
+from fastenough.virtual import deterministic, deterministic_link
+from fastenough.virtual.cost_model import COST_MODELS, CostModel, require_interface, split_cost_model
 from fastenough.virtual.deterministic import (
+    EMULATOR_FILE,
     Background,
     Beginning,
     Command,
@@ -71,6 +75,60 @@ def test_command_line_of_x86_64(tmp_path: Path) -> None:
     assert _option(line, "-M") == "q35"
     assert {"console=ttyS0", "nokaslr"} <= set(_option(line, "-append").split())
     assert "virtio-serial-pci" in line
+
+
+def test_command_line_with_a_cost_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deterministic, "build_plugin", lambda: Path("/cache,1/cost-model.so"))
+    monkeypatch.setattr(deterministic, "build_probe", lambda arch: b"the probe")
+    kernel = Kernel("stock", "arm64", "6.1", tmp_path)
+    plain = DeterministicGuest(kernel, "quiet").command_line(tmp_path)
+    line = DeterministicGuest(kernel, "quiet", COST_MODELS["cache"]).command_line(tmp_path)
+    assert line[:-2] == plain, "nothing else changes"
+    assert line[-2:] == [
+        "-plugin",
+        f"/cache,,1/cost-model.so,program={tmp_path}/probe,counts={tmp_path}/counts,instruction=32768:2:64,data=32768:4:64",
+    ]
+    assert (tmp_path / "probe").read_bytes() == b"the probe"
+
+
+def test_cost_models_of_other_architectures_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="amd64"):
+        DeterministicGuest(Kernel("stock-amd64", "amd64", "6.1", tmp_path), "", COST_MODELS["cache"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("", ("", None)),
+        ("a  b", ("a  b", None)),
+        ("cost-model=cache", ("", COST_MODELS["cache"])),
+        ("a cost-model=cache b", ("a b", COST_MODELS["cache"])),
+    ],
+)
+def test_the_cost_model_is_no_kernel_argument(arguments: str, expected: tuple[str, CostModel | None]) -> None:
+    assert split_cost_model(arguments) == expected
+
+
+@pytest.mark.parametrize("name", ["", "CACHE", "cache,cache"])
+def test_an_unknown_cost_model_is_refused(name: str) -> None:
+    with pytest.raises(BadInput, match="use cost-model=cache"):
+        open_board(f"deterministic:stock cost-model={name}")
+
+
+@pytest.mark.parametrize(
+    ("version", "works"),
+    [
+        ("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)", True),
+        ("QEMU emulator version 10.0.8 (Debian 1:10.0.8+ds-0+deb13u1)", False),
+        ("QEMU", False),
+    ],
+)
+def test_another_interface_of_plugins_is_not_applicable(version: str, works: bool) -> None:
+    if works:
+        require_interface(version)
+    else:
+        with pytest.raises(NotApplicable, match=re.escape(version)):
+            require_interface(version)
 
 
 def test_work_is_run_as_it_was_given(tmp_path: Path) -> None:
@@ -157,6 +215,8 @@ class _Guest:
     answers: Mapping[str, bytes]
     samples: tuple[bytes, ...] = ()
     arch: str = "arm64"
+    cost_model: CostModel | None = None
+    costs: bytes | None = None
     boots: list[tuple[list[str], Background | None]] = field(default_factory=list)
     beginnings: list[Beginning] = field(default_factory=list)
     watchers: list[Watcher | None] = field(default_factory=list)
@@ -174,7 +234,7 @@ class _Guest:
         self.boots.append((lines, background))
         done = tuple(Completed(0 if line in self.answers else 1, self.answers.get(line, b""), b"") for line in lines)
         watched = Completed(0, b"watched\n", b"") if watcher else None
-        return _Run(Results(done, (LOAD_PID,), (b"",), self.samples, watched))
+        return _Run(Results(done, (LOAD_PID,), (b"",), self.samples, watched, self.costs))
 
 
 READ = "sh -c head -n 1000000 /dev/null /proc/one /sys/*/two 2>/dev/null"
@@ -212,6 +272,23 @@ def test_a_profile_takes_one_boot() -> None:
     with pytest.raises(FileNotFoundError):
         link.read("/sys/b/two")
     assert len(guest.boots) == 1
+
+
+def test_only_measurements_have_the_cost_model_and_the_emulator_names_it() -> None:
+    read = f"sh -c head -n 1000000 /dev/null {EMULATOR_FILE} 2>/dev/null"
+    answers = {read: f"==> /dev/null <==\n\n==> {EMULATOR_FILE} <==\nprogram: qemu\n".encode()}
+    plain, measured = (
+        _Guest(answers | {"busybox --list": b"cat\n", MEASURE: b"end\n"}, cost_model=model, costs=costs)
+        for model, costs in ((None, None), (COST_MODELS["cache"], b"1,2,3\n"))
+    )
+    guests = [cast("DeterministicGuest", guest) for guest in (plain, measured)]
+    link = DeterministicLink(guests[0], "deterministic", guests[1])
+    link.survey([EMULATOR_FILE], [])
+    assert link.read(EMULATOR_FILE).decode() == f"program: qemu\ncost_model: {COST_MODELS['cache'].text}\n"
+    assert link.costs() is None
+    link.start(MEASURE.split()).wait()
+    assert link.costs() == b"1,2,3\n"
+    assert (len(plain.boots), len(measured.boots)) == (1, 1)
 
 
 def test_another_file_takes_one_more_boot_however_often_it_is_read() -> None:
