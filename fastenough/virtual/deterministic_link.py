@@ -37,6 +37,8 @@ _COMMAND_S = 600.0
 """Time limit of the bench for a boot that runs short commands."""
 _PER_GUEST_S = 120.0
 """Time limit of the bench for each second of the guest's time: under load a second took up to three minutes."""
+_MODEL_SLOWER = 8.0
+"""Factor of these limits for a guest with a cost model; five times was measured."""
 _APPLETS = ("busybox", "--list")
 _CHOSEN = re.compile(rb"\[([^\]]*)\]")
 _ENDED_BY_BENCH = "--until-interrupt"
@@ -113,7 +115,8 @@ class DeterministicLink:
             raise FileNotFoundError(2, "no such command", argv[0])
         if _ENDED_BY_BENCH in argv or (self._started is not None and self._started.running):
             raise NotApplicable(_NO_SIGNALS)
-        self.results, limit_s = None, _COMMAND_S + _PER_GUEST_S * limit_s
+        slower = 1.0 if self._measured.cost_model is None else _MODEL_SLOWER
+        self.results, limit_s = None, slower * (_COMMAND_S + _PER_GUEST_S * limit_s)
         background = self.background
         if argv[0] == MONITOR_PATH:
             background = Background((), (), 0.0, self._monitor_files())
