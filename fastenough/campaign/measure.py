@@ -342,11 +342,18 @@ class _Run:
 
     def _seal(self) -> None:
         store_trace(self.act, self.site.booted.link, self.own.writer, self.context.tell)
-        costs = self.site.booted.costs()
-        if costs is not None and self.own.writer is not None:
-            self.own.writer.attach(COSTS_FILE, costs)
+        self._store_costs()
         for transcript in dict.fromkeys((self.main, self.own)):
             transcript.seal()
+
+    def _store_costs(self) -> None:
+        """Store what a cost model counted; tell the reason if that fails."""
+        costs = self.site.booted.costs()
+        try:
+            if costs is not None and self.own.writer is not None:
+                self.own.writer.attach(COSTS_FILE, costs)
+        except FastenoughError as error:
+            self.context.tell(f"the costs could not be stored: {error}")
 
     def _give_up(self) -> None:
         """Close the recordings as interrupted."""
