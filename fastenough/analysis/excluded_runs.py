@@ -178,15 +178,16 @@ def _evidence_together(
             yield from evidence_per_cpu(merged, required, _confidence(assessment))
 
 
-def forbids_pass(others: Sequence[ExcludedRuns], selection: Selection, *, together: bool = True) -> bool:
+def forbids_pass(others: Sequence[ExcludedRuns], selection: Selection, *, all_runs_agree: bool = True) -> bool:
     """Whether a PASS without these runs is refused.
 
-    It is where runs were chosen one by one, where an excluded run exceeds the allowed rate, or where all of them do not
-    meet the requirement ``together``, unless ``selection`` is ONLY_THESE, which the headline then states.
+    It is where runs were chosen one by one, where an excluded run exceeds the allowed rate, or where all runs combined
+    do not meet the requirement (not ``all_runs_agree``), unless ``selection`` is ONLY_THESE, which the headline then
+    states.
     """
     if selection is Selection.ONLY_THESE or not others:
         return False
-    return selection is Selection.CHOSEN or not together or any(run.exceeds for run in others)
+    return selection is Selection.CHOSEN or not all_runs_agree or any(run.exceeds for run in others)
 
 
 def exclusion_text(others: Sequence[ExcludedRuns]) -> str:
@@ -207,12 +208,12 @@ def selection_note(others: Sequence[ExcludedRuns]) -> str:
 
 
 def judged_without(
-    assessment: Assessment, others: Sequence[ExcludedRuns], selection: Selection, *, together: bool = True
+    assessment: Assessment, others: Sequence[ExcludedRuns], selection: Selection, *, all_runs_agree: bool = True
 ) -> Assessment:
     """The assessment, with the excluded runs named.
 
-    A PASS is refused as `forbids_pass` states, and a FAIL where all runs do not show it ``together``: whether these
-    runs and the excluded ones show the same verdict.
+    A PASS is refused as `forbids_pass` states, and a FAIL where all runs do not show it.  ``all_runs_agree``: whether
+    the judged runs and the excluded ones, combined, show the same verdict as the judged runs.
     """
     if not others:
         return assessment
@@ -223,15 +224,15 @@ def judged_without(
             cautions=(*assessment.cautions, text),
             headline=f"{assessment.headline} ({selection_note(others)})",
         )
-    if assessment.verdict is Verdict.PASS and forbids_pass(others, selection, together=together):
-        return _undecided(assessment, others, _against_pass(others, together))
-    if assessment.verdict is Verdict.FAIL and not together:
+    if assessment.verdict is Verdict.PASS and forbids_pass(others, selection, all_runs_agree=all_runs_agree):
+        return _undecided(assessment, others, _against_pass(others, all_runs_agree))
+    if assessment.verdict is Verdict.FAIL and not all_runs_agree:
         return _undecided(assessment, others, "and all runs together do not show that the allowed rate is exceeded")
     return replace(assessment, cautions=(*assessment.cautions, text))
 
 
-def _against_pass(others: Sequence[ExcludedRuns], together: bool) -> str:
-    if not together:
+def _against_pass(others: Sequence[ExcludedRuns], all_runs_agree: bool) -> str:
+    if not all_runs_agree:
         return "and all runs together do not meet the requirement"
     return f"{sum(run.exceeds for run in others):,} of them above the allowed rate"
 

@@ -145,8 +145,8 @@ def judge_asked(recordings: Sequence[Recording], question: Question, store: Stor
         loads=question.loads or None,
         missing=question.missing,
     )
-    others, together = excluded_by(judged, assessment, question.selection, store)
-    return judged_without(assessment, others, question.selection, together=together)
+    others, all_runs_agree = excluded_by(judged, assessment, question.selection, store)
+    return judged_without(assessment, others, question.selection, all_runs_agree=all_runs_agree)
 
 
 def excluded_by(

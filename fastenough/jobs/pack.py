@@ -102,8 +102,8 @@ def _packed_question(
         excluded=(),
     )
     alone = judged_alone(recordings, packed)
-    others, together = excluded_by(judged, alone, question.selection, store)
-    return replace(packed, excluded=tuple(others), together=together), alone
+    others, all_runs_agree = excluded_by(judged, alone, question.selection, store)
+    return replace(packed, excluded=tuple(others), all_runs_agree=all_runs_agree), alone
 
 
 def write_members(prepared: Prepared, stream: BinaryIO, on_step: OnStep = no_progress) -> tuple[ArchiveWriter, bytes]:

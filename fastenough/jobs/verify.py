@@ -127,7 +127,7 @@ def _signer(contents: Contents, signers: Path | None) -> Signer | None:
 
 def _document(contents: Contents, name: str, kind: type[T]) -> T:
     try:
-        return from_json(kind, contents.read(name))
+        return from_json(kind, with_current_keys(name, contents.read(name)))
     except (ValueError, BadInput) as error:
         raise BadInput(f"{name}: {str(error)[:200]}") from error
 
@@ -171,7 +171,7 @@ def _compare_files(contents: Contents, derived: Mapping[str, bytes], alike: bool
     """
     packed = {name: contents.read(name) for name in derived}
     if packed[ASSESSMENT] != derived[ASSESSMENT]:
-        packed[ASSESSMENT] = with_current_keys(packed[ASSESSMENT])
+        packed[ASSESSMENT] = with_current_keys(ASSESSMENT, packed[ASSESSMENT])
     differing = [name for name, content in derived.items() if packed[name] != content]
     if not differing:
         return True, ()

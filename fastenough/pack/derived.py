@@ -15,19 +15,23 @@ from typing import Any
 import fastenough
 from fastenough.analysis import Assessment
 from fastenough.analysis.uncertainty import budgets_of
+from fastenough.model import BadInput
 from fastenough.pack.assumptions import assumptions_of
-from fastenough.pack.manifest import ASSESSMENT, ASSUMPTIONS, MACHINES, UNCERTAINTY
+from fastenough.pack.manifest import ASSESSMENT, ASSUMPTIONS, MACHINES, QUESTION, UNCERTAINTY
 from fastenough.pack.plain import to_json
 from fastenough.pack.question import PackedQuestion, with_excluded
 from fastenough.recording import Recording
 from fastenough.recording.lines import parse_line
 
-_FORMER_KEYS: Mapping[str, Mapping[str, str]] = {
-    "": {"settle": "next_steps"},
-    "judgments": {"shown": "evidence"},
-    "findings": {"settle": "next_step"},
+_FORMER_KEYS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+    QUESTION: {"": {"together": "all_runs_agree"}},
+    ASSESSMENT: {
+        "": {"settle": "next_steps"},
+        "judgments": {"shown": "evidence"},
+        "findings": {"settle": "next_step"},
+    },
 }
-"""Keys of the assessment in packs of older versions, by the key that holds their object; "" is the document."""
+"""Keys in packs of older versions, by member and by the key that holds their object; "" is the document."""
 
 
 @dataclass(frozen=True)
@@ -83,18 +87,26 @@ def derive(recordings: Sequence[Recording], question: PackedQuestion, alone: Ass
     )
 
 
-def with_current_keys(assessment: bytes) -> bytes:
-    """The assessment of a pack with the keys of this version; text that is not JSON is returned unchanged."""
+def with_current_keys(member: str, content: bytes) -> bytes:
+    """The content of a member with the keys of this version.
+
+    Text that is not written as in a pack, or has a key in both spellings, is returned unchanged.
+    """
     try:
-        return to_json(_renamed(parse_line(assessment), ""))
-    except ValueError:
-        return assessment
+        value = parse_line(content)
+        former_keys = _FORMER_KEYS.get(member, {})
+        return to_json(_renamed(value, "", former_keys)) if to_json(value) == content else content
+    except (ValueError, BadInput):
+        return content
 
 
-def _renamed(value: Any, key: str) -> Any:
+def _renamed(value: Any, key: str, former_keys: Mapping[str, Mapping[str, str]]) -> Any:
     if isinstance(value, list):
-        return [_renamed(item, key) for item in value]
+        return [_renamed(item, key, former_keys) for item in value]
     if isinstance(value, dict):
-        names = _FORMER_KEYS.get(key, {})
-        return {names.get(name, name): _renamed(item, name) for name, item in value.items()}
+        names = former_keys.get(key, {})
+        renamed = {names.get(name, name): _renamed(item, name, former_keys) for name, item in value.items()}
+        if len(renamed) != len(value):
+            raise ValueError("a key occurs in both spellings")
+        return renamed
     return value

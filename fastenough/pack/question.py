@@ -18,8 +18,8 @@ class PackedQuestion:
 
     ``required`` applies to the runs of ``probe`` (None: of every probe); without it runs are judged by the requirement
     in their heads.  ``missing``: planned runs that the store did not have.  ``selection``: name of a Selection.
-    ``excluded``: other runs of the store with the key of a judged run, with their results.  ``together``: whether the
-    judged runs and these show the same verdict.
+    ``excluded``: other runs of the store with the key of a judged run, with their results.
+    ``all_runs_agree``: whether the judged runs and these, combined, show the same verdict as the judged runs.
     """
 
     required: Requirement | None
@@ -29,7 +29,7 @@ class PackedQuestion:
     missing: tuple[str, ...]
     selection: str
     excluded: tuple[ExcludedRuns, ...]
-    together: bool = True
+    all_runs_agree: bool = True
 
     def __post_init__(self) -> None:
         if self.selection not in Selection.__members__:
@@ -52,4 +52,5 @@ def judged_alone(recordings: Sequence[Recording], question: PackedQuestion) -> A
 
 def with_excluded(alone: Assessment, question: PackedQuestion) -> Assessment:
     """The verdict with the excluded runs that the question states."""
-    return judged_without(alone, question.excluded, Selection[question.selection], together=question.together)
+    selection = Selection[question.selection]
+    return judged_without(alone, question.excluded, selection, all_runs_agree=question.all_runs_agree)

@@ -69,8 +69,8 @@ class BoardView:
     year, unless it is among the newest."""
 
     newest_s: int | None
-    standing: BoardStatus
-    unseen: RateBound | None
+    status: BoardStatus
+    rate_bound: RateBound | None
     marks: tuple[Mark, ...]
     spans: tuple[str, ...]
     usual: str
@@ -83,13 +83,13 @@ class BoardView:
 
     @property
     def board(self) -> BoardInfo:
-        return self.standing.board
+        return self.status.board
 
     @property
     def worst_cpu(self) -> int | None:
         """The CPU of the greatest latency of 30 days, if an event has it."""
         known_events = (*self.events, *self.greatest)
-        return next((event.cpu for event in known_events if event.value_ns == self.standing.max_30d_ns), None)
+        return next((event.cpu for event in known_events if event.value_ns == self.status.max_30d_ns), None)
 
 
 _SHORTENS: dict[str, Callable[[str], bool]] = {

@@ -97,7 +97,7 @@ def test_recordings_that_were_not_taken_are_counted_and_on_the_page(tmp_path: Pa
         for name in (data.boards[0], "new"):
             shown = board_page.view(found, name)
             assert {(one.name, one.kind, one.reason) for one in shown.refused} == set(rows)
-        assert "ring-1.jsonl" in shown.standing.reason or "run-2" in shown.standing.reason
+        assert "ring-1.jsonl" in shown.status.reason or "run-2" in shown.status.reason
 
 
 def test_metrics_are_openmetrics_that_prometheus_reads(farm: tuple[FarmData, History]) -> None:

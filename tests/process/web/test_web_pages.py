@@ -92,7 +92,7 @@ def injected_numbers(served: Served, data: FarmData) -> Iterator[tuple[str, Any]
     told = csv.DictReader(io.StringIO(served.get("/boards.csv").text))
     yield "overview's CSV", next(int(row["max_24h_ns"]) for row in told if row["board"] == board)
     yield "all boards' heat map", max(filter(None, served.get("/heat-24h.json").json["boards"][board]))
-    yield "board", served.get(f"{at}/index.json").json["standing"]["max_30d_ns"]
+    yield "board", served.get(f"{at}/index.json").json["status"]["max_30d_ns"]
     for span in SPANS:
         maxima = served.get(f"{at}/maxima-{span}.json").json
         yield f"maxima {span}", max(value for line in maxima["cpus"].values() for value in line if value is not None)
@@ -144,7 +144,7 @@ def test_the_first_page_of_a_run_is_made_ready(served: Served, data: FarmData) -
 
 def test_a_board_page_says_what_is_not_excluded(served: Served, data: FarmData) -> None:
     """Of the present configuration alone, and by the CPU that was measured least."""
-    told = served.get(f"/board/{data.changed}/index.json").json["unseen"]
+    told = served.get(f"/board/{data.changed}/index.json").json["rate_bound"]
     newest = [
         data.store.load(run.id)
         for run in data.store.runs(board=data.changed)
@@ -523,7 +523,7 @@ def test_an_imported_run_without_a_date_is_on_its_boards_page(tmp_path: Path) ->
     site = Site(history, OWNER, store)
     board = board_page.view(site, "unnamed")
     assert [(run.run, run.begin_s) for run in board.runs] == [(writer.id, 0)]
-    assert board.standing.state is BoardCondition.NO_DATA
+    assert board.status.state is BoardCondition.NO_DATA
     page = next(page for page in PAGES if page.pattern == "/board/{name}/").make(site, name="unnamed").decode()
     assert "1970" not in page and page.count(">unknown</") == 2
     assert run_page.view(site, writer.id).board.name == "unnamed"

@@ -123,7 +123,7 @@ def test_runs_left_out_are_stated_and_count(
     pack = pack_of(store, [runs[0]], selection=selection)
     question = json.loads(files_of(pack)["question.json"])
     (left,) = question["excluded"]
-    apart = with_files(pack, {"question.json": text_of(question | {"together": False})})
+    apart = with_files(pack, {"question.json": text_of(question | {"all_runs_agree": False})})
     assert verified(tmp_path, apart).same is (selection is Selection.ONLY_THESE)
     assert (left["run_id"], left["exceeded"], left["exceeds"]) == (runs[1], 1, True)
     found = verified(tmp_path, pack)
@@ -160,6 +160,22 @@ def test_a_pack_with_keys_of_an_older_version_is_verified(tmp_path: Path, store:
     assert found.same and not found.differences
     forged = former.replace(b'"exceeded": 0', b'"exceeded": 1')
     assert forged != former and not verified(tmp_path, with_files(packed, {"assessment.json": forged})).same
+
+
+@pytest.mark.parametrize("agree", [True, False])
+def test_a_question_with_keys_of_an_older_version_is_understood(
+    tmp_path: Path, store: Store, runs: list[str], agree: bool
+) -> None:
+    """Its key was renamed; its value still counts, and no other text is accepted for it."""
+    packed = pack_of(store, [runs[0]], selection=Selection.CAMPAIGN)
+    current = changed(files_of(packed)["question.json"], lambda asked: asked.update(all_runs_agree=agree))
+    former = current.replace(b'"all_runs_agree":', b'"together":')
+    results = [verified(tmp_path, with_files(packed, {"question.json": question})) for question in (current, former)]
+    assert former != current and results[0].assessment == results[1].assessment
+    assert [found.same for found in results] == [agree] * 2
+    both = current.replace(b'"all_runs_agree":', b'"together": true,\n "all_runs_agree":')
+    for question in (both, former.replace(b"\n ", b"\n  ", 1), former.replace(b'"together"', b'"Together"')):
+        require_refused(tmp_path, with_files(packed, {"question.json": question}), "question")
 
 
 def test_missing_added_and_moved_files_are_detected(tmp_path: Path, good: bytes) -> None:
