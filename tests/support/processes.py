@@ -58,8 +58,8 @@ def ended(pid: int) -> bool:
         return True
 
 
-def eventually(holds: Callable[[], bool], timeout_s: float = 20.0) -> bool:
-    """Whether something comes to hold within the time."""
+def eventually(holds: Callable[[], object], timeout_s: float = 20.0) -> bool:
+    """Whether something comes to hold within the time: ``holds`` returns a true value."""
     deadline = time.monotonic() + timeout_s
     while not holds():
         if time.monotonic() > deadline:

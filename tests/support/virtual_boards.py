@@ -26,7 +26,7 @@ from fastenough.virtual.probe import PROBE, install
 
 CHIP = MACHINES[GUEST_ARCH].pins.chip
 RESPONSE: dict[str, str | int] = {"task": "response", "chip": CHIP, "in_line": INPUT_LINE, "out_line": OUTPUT_LINE}
-PERIODIC = {"task": "periodic", "chip": CHIP, "out_line": OUTPUT_LINE, "period_ns": 5_000_000}
+PERIODIC: dict[str, str | int] = {"task": "periodic", "chip": CHIP, "out_line": OUTPUT_LINE, "period_ns": 5_000_000}
 DEVICE = "/dev/fastenough"
 OWN_KERNELS = [name for name, origin in KERNELS.items() if not origin.suite and origin.arch == GUEST_ARCH]
 """Those of this machine's own release of Debian, for the machine that guests are."""

@@ -17,7 +17,7 @@ from tests.support.virtual_boards import booted, counted, insert, load_module, r
 pytestmark = pytest.mark.untimed
 
 HERE = Path(__file__).parents[2] / "sources"
-BLIND = {"task": "response", "chip": "blind", "in_line": 0, "out_line": 1}
+BLIND: dict[str, str | int] = {"task": "response", "chip": "blind", "in_line": 0, "out_line": 1}
 INPUT_LEVEL = "/sys/module/blind_chip/parameters/input"
 OUTPUT_LEVEL = "/sys/module/blind_chip/parameters/output"
 

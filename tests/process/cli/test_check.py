@@ -145,7 +145,8 @@ def test_the_environment_is_warned_of_by_its_keys(tmp_path: Path) -> None:
         "different modules",
     ]
     assert done.returncode == 0, "a warning is no verdict"
-    same = Bench(tmp_path / "same-dir" if (tmp_path / "same-dir").mkdir() is None else tmp_path)
+    (tmp_path / "same-dir").mkdir()
+    same = Bench(tmp_path / "same-dir")
     assert "warning" not in same.check(GROWTH.format("1us")).stdout
 
 

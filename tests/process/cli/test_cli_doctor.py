@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -147,9 +148,14 @@ def test_the_module_and_what_it_alone_can_see(commands: dict[str, str], state: C
     assert "fastenough run spin --implementation linux-kernel" in str(smi(patient()).fix)
 
 
+def _always(diagnosis: Diagnosis) -> Callable[[InspectedBoard], Diagnosis]:
+    return lambda board: diagnosis
+
+
 def test_what_is_fine_weighs_nothing() -> None:
     for state, severity in ((Condition.FINE, Impact.NONE), (Condition.LIMITED, Impact.WARNING)):
-        found = Examination(lambda _, state=state: Diagnosis("x", state, "so", "do"), "all", Impact.WARNING)(patient())
+        diagnosis = Diagnosis("x", state, "so", "do")
+        found = Examination(_always(diagnosis), "all", Impact.WARNING)(patient())
         assert (found.concerns, found.severity) == ("all", severity)
 
 

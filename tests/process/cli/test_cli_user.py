@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -218,7 +219,7 @@ def test_settings_of_a_killed_bench_are_named_and_put_back(sudoer: User, huge_pa
         assert f"[{requested}]" in HUGE_PAGES.read_text()
         process.kill()
         process.communicate(timeout=60)
-        assert eventually(lambda left=tree: _gone(left))
+        assert eventually(partial(_gone, tree))
         assert f"[{requested}]" in HUGE_PAGES.read_text()
         found = json.loads(sudoer.call("doctor", "--json").stdout)
         left = next(finding for finding in found if finding["subject"] == "settings")

@@ -94,7 +94,11 @@ def test_a_pull_lists_no_stored_runs_once_the_store_is_open(tmp_path: Path, monk
     ring = tmp_path / "ring"
     recording = put(ring, 1, begin_ns=0, intervals=6)
     lines = recording.read_bytes().splitlines(keepends=True)
-    order = {
+    order: acts.BoardOrder = {
+        "farm": "farm",
+        "coordinator": "",
+        "state": str(tmp_path / "state"),
+        "database": "",
         "link": "local",
         "board": "board",
         "ring": str(ring),

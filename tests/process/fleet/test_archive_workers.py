@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -138,18 +139,24 @@ def test_bad_input_of_causes_is_one_line_with_status_2(tmp_path: Path, options: 
     assert message in done.stderr
 
 
+def _begin(command: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
+    """A program of this checkout, without input and output."""
+    return subprocess.Popen(
+        command,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
 def test_a_scheduler_of_a_cluster_gives_the_same_results(archive: Path, tmp_path: Path) -> None:
     """A scheduler and a worker started as an administrator starts them, on loopback."""
     address_file = tmp_path / "scheduler.json"
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
     dask = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
-    scheduler = subprocess.Popen(
-        [*dask, "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", address_file],
-        env=environment,
-        cwd=tmp_path,
-        **quiet,
-    )
+    options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(address_file)]
+    scheduler = _begin([*dask, *options], tmp_path)
     worker = None
     try:
         while not address_file.exists():
@@ -158,12 +165,8 @@ def test_a_scheduler_of_a_cluster_gives_the_same_results(archive: Path, tmp_path
         address = json.loads(address_file.read_text())["address"]
         with pytest.raises(Unavailable, match="no worker"):
             over_boards(str(archive), JOB, Workers(scheduler=address))
-        worker = subprocess.Popen(
-            [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-dashboard", "--nthreads", "1"],
-            env=environment,
-            cwd=tmp_path,
-            **quiet,
-        )
+        dask = [sys.executable, "-m", "distributed.cli.dask_worker"]
+        worker = _begin([*dask, address, "--no-dashboard", "--nthreads", "1"], tmp_path)
         deadline = 60
         while True:
             try:

@@ -32,6 +32,7 @@ from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Histogram, read_recording
 from tests.support.gauge_simulation import Follower, RealtimeGauge, gauge_command
 from tests.support.json_documents import require_valid
+from tests.support.presence import present
 
 HERTZ = 16_000_000
 AHEAD_NS = 900_000_000
@@ -141,7 +142,7 @@ def test_the_simulated_gauge_keeps_the_time_it_is_paced_by(instrument: RealtimeG
         "run", "response", instrument.port, "--record", str(record), "-D", "500ms", "--calibration", str(clock)
     )
     assert ran.returncode == 0, ran.stderr
-    head = read_recording(record).head.instrument["calibration"]
+    head = present(read_recording(record).head.instrument, "instrument")["calibration"]
     assert head == {name: value for name, value in measured.items() if name not in ("serial", "version")}
     wrong = gauge_command(
         "run",

@@ -36,6 +36,7 @@ from fastenough.model import BadInput, Outcome
 from fastenough.recording import read_recording
 from tests.support.gauge_simulation import ROOT, Build, Follower, Impostor, RealtimeGauge, Relay, gauge_command
 from tests.support.json_documents import require_valid
+from tests.support.presence import present
 from tests.support.processes import eventually, recorded
 
 
@@ -108,7 +109,7 @@ def test_the_command_writes_a_recording(instrument: RealtimeGauge, tmp_path: Pat
     recording = read_recording(record)
     assert [row["count"] for row in said["series"]] == [recording.totals[series].total for series in (0, 1)]
     assert sum(row["count"] for row in said["series"]) == board.answered
-    instrument_head = recording.head.instrument
+    instrument_head = present(recording.head.instrument, "instrument")
     assert instrument_head["mcu"] == "atmega328p"
     clock = instrument_head["calibration"]
     assert abs(clock["tick_ps"] / 62_500 - 1) * 1e6 <= clock["uncertainty_ppm"] + clock["reference_ppm"]

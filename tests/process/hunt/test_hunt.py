@@ -17,6 +17,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from fastenough.board import open_board
 from fastenough.campaign import Entry, Plan
 from fastenough.campaign.load_file import read_load
 from fastenough.cli.hunt import progress_note
@@ -276,7 +277,7 @@ def test_a_hunt_keeps_to_its_budget_by_the_clock(
     )
     plan = Plan("hunt", (Entry("timer", ("none",), 4.0, {"interval": ("1ms",)}),), boards=("local",))
     hunt = Hunt(plan, SearchTime(600.0), fixed=("none", "cpu"))
-    hunted = make_hunt(hunt, Store(tmp_path / "store"), lambda progress, ask: None, opened=lambda name: None)
+    hunted = make_hunt(hunt, Store(tmp_path / "store"), lambda progress, ask: None, opened=open_board)
     took_s = clock.now_s - 1000.0
     assert 0.7 * 600.0 <= took_s <= 600.0 - AFTER_S
     assert took_s == pytest.approx(45.0 + len(hunted.made) * (11.0 + between_s), abs=0.1)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,12 @@ import pytest
 from fastenough.board import marks_in
 from fastenough.facts import collect, profile_sha256
 from fastenough.farm.judging import verdicts_on
+from fastenough.history.boards import BoardColumns
 from fastenough.jobs import pull as job
 from fastenough.link import LocalLink
 from fastenough.loads.read_back import with_proof
 from fastenough.model import Outcome, Requirement
-from fastenough.recording import LoadStated, read_recording
+from fastenough.recording import Head, LoadStated, read_recording
 from fastenough.recording.building import HeadAdditions, line_bytes
 from fastenough.store import Store
 from tests.support import recordings as made
@@ -107,7 +109,7 @@ def keep(store: Store, idle: float) -> list[str]:
 
 
 def test_what_is_proven_may_pass_and_what_is_not_may_only_fail(tmp_path: Path) -> None:
-    def said(limit_ns: int) -> dict[str, str]:
+    def said(limit_ns: int) -> BoardColumns:
         return verdicts_on(Store(tmp_path), "testboard", asdict(Requirement(limit_ns)))
 
     assert not keep(Store(tmp_path), 0.97)
@@ -116,6 +118,10 @@ def test_what_is_proven_may_pass_and_what_is_not_may_only_fail(tmp_path: Path) -
     assert (said(10**6)["verdict"], said(1000)["verdict"]) == ("INCONCLUSIVE", "FAIL")
     reason = said(10**6)["verdict_reason"]
     assert "no proof that the board had load none throughout the run: a CPU was busy for 50%" in reason
+
+
+def _stated_load(load: LoadStated, head: Head) -> HeadAdditions:
+    return HeadAdditions("here", load=load)
 
 
 @pytest.mark.slow
@@ -133,7 +139,7 @@ def test_the_ring_of_a_real_probe_tells_how_busy_its_cpu_was(probe_binary: str, 
             process.communicate()
     for stated, ran in ((BUSY, True), (IDLE, False)):
         store = Store(tmp_path / stated.name)
-        told = job.BoardNames("here", lambda _, stated=stated: HeadAdditions("here", load=stated))
+        told = job.BoardNames("here", partial(_stated_load, stated))
         first = job.pull(LocalLink(), str(ring), store, told, lambda: None).stored[0]
         kept = store.load(first.run_id)
         assert kept.head.load == stated and kept.end is not None and kept.end.load is not None

@@ -228,13 +228,10 @@ class _Without(LocalLink):
     def __init__(self, absent: str) -> None:
         super().__init__()
         self._absent = absent
+        self.name = "elsewhere"
 
     def exists(self, path: str) -> bool:
         return path != self._absent and super().exists(path)
-
-    @property
-    def name(self) -> str:
-        return "elsewhere"
 
     def which(self, tool: str) -> str | None:
         return None if tool == self._absent else super().which(tool)

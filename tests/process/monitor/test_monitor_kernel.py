@@ -157,7 +157,7 @@ def test_a_monitor_that_watches_keeps_what_reading_its_maps_takes(monitor_binary
 
 @needs_root("namespaces and BPF")
 def test_process_ids_of_another_namespace_are_refused(monitor_binary: Path) -> None:
-    apart = ["unshare", "--pid", "--fork", "--mount-proc", monitor_binary, "-q", "-D", "100ms"]
+    apart = ["unshare", "--pid", "--fork", "--mount-proc", str(monitor_binary), "-q", "-D", "100ms"]
     by_pid, by_name = (
         subprocess.run([*apart, *chosen], capture_output=True, check=False, timeout=60)
         for chosen in (["--pid", "1"], ["--comm", "sh"])

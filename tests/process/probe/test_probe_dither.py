@@ -92,7 +92,7 @@ def test_a_stall_in_phase_with_the_grid_is_found(probe_binary: str, tmp_path: Pa
 def test_each_interval_has_one_due_time(probe_binary: str, tmp_path: Path, method: str) -> None:
     dither_ns = PERIOD_NS // 4
     ordinary = ["--policy", "other", "--allow-difference", "--method", method]
-    dues = []
+    dues: list[set[int]] = []
     for seed in (1, 1, 2):
         directory = tmp_path / str(len(dues))
         command = _timer(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.recording import Recording, read_recording
+from tests.support.presence import present
 from tests.support.tools import program
 
 BURST = 100
@@ -33,7 +34,7 @@ def _record(probe: Path, path: Path, *arguments: str) -> Recording:
 
 
 def _maxima(recording: Recording) -> list[int]:
-    return [event.value for event in recording.events if event.kind == "max"]
+    return [present(event.value, "maximum") for event in recording.events if event.kind == "max"]
 
 
 @pytest.mark.slow

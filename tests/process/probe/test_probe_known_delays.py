@@ -45,7 +45,8 @@ def _run(probe: Path, folder: Path) -> tuple[Recording, dict[int, int], dict[int
             env=os.environ | {"KNOWN_DELAYS": str(place / "known")},
             timeout=60,
         )
-        true = dict(map(int, line.split()) for line in (place / "known").read_text().splitlines())
+        pairs = (line.split() for line in (place / "known").read_text().splitlines())
+        true = {int(due): int(delay) for due, delay in pairs}
         (samples,) = read_samples(place / "s").series.values()
         measured = dict(zip(samples.due_ns.tolist(), samples.latency_ns.tolist(), strict=True))
         if measured.keys() <= true.keys():  # a thread also sleeps until the start

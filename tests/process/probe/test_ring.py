@@ -11,12 +11,15 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from fastenough.model import Outcome
 from fastenough.recording import Recording
+from tests.support.presence import present
 from tests.support.privileges import needs_root, own_mounts
 from tests.support.processes import eventually
 from tests.support.rings import files, follows, notes, recordings, start
@@ -60,7 +63,8 @@ def test_recordings_follow_each_other_without_a_gap(probe_binary: str, tmp_path:
     late = max(recording.totals[1].maximum or 0 for recording in found) // 1_000_000
     assert abs(corrected - due) <= 2 + late
     for recording in found:
-        maxima = [event.value for event in recording.events if event.kind == "max" and event.series == 0]
+        of_series = (event.value for event in recording.events if event.kind == "max" and event.series == 0)
+        maxima = [present(value, "maximum") for value in of_series]
         assert maxima and max(maxima) == recording.totals[0].maximum  # each one tells its own
         limit = recording.limit(0)
         assert limit is not None and limit.runs >= 1 and limit.longest <= limit.exceeded
@@ -73,7 +77,7 @@ def test_what_was_killed_loses_one_interval_at_most_and_the_gap_is_told(probe_bi
     for _ in range(KILLS):
         process = start(probe_binary, ring, "--ring-cycle=60ms")
         before = len(files(ring))
-        assert eventually(lambda before=before: len(files(ring)) > before)
+        assert eventually(partial(many, ring, before + 1))
         time.sleep(dice.uniform(0, 0.15))
         killed_at.append((time.monotonic_ns(), files(ring)[-1].name[:10]))
         process.kill()
@@ -228,24 +232,33 @@ def test_what_is_old_enough_makes_room(probe_binary: str, tmp_path: Path) -> Non
     assert not any(notes(each, "dropped: ") for each in recordings(ring))  # their time had come
 
 
+def _make_writable_to_others(ring: Path) -> None:
+    ring.joinpath("x").mkdir(parents=True)
+    ring.chmod(0o777)
+
+
+def _give_away(ring: Path) -> None:
+    ring.mkdir()
+    os.chown(ring, 12345, 0)
+
+
 @pytest.mark.parametrize(
     ("prepare", "said"),
     [
         (lambda ring: ring.write_text("x"), "name a folder of your own"),
         (lambda ring: ring.symlink_to("/tmp"), "name a folder of your own"),
-        (lambda ring: ring.joinpath("x").mkdir(parents=True) or ring.chmod(0o777), "other users may write into"),
+        (_make_writable_to_others, "other users may write into"),
         pytest.param(
-            lambda ring: (ring.mkdir(), os.chown(ring, 12345, 0)),
+            _give_away,
             "other users may write into",
             marks=needs_root("it gives a folder away"),
         ),
     ],
 )
 def test_a_folder_that_others_may_write_into_is_refused(
-    probe_binary: str, tmp_path: Path, prepare: object, said: str
+    probe_binary: str, tmp_path: Path, prepare: Callable[[Path], object], said: str
 ) -> None:
     ring = tmp_path / "ring"
-    assert callable(prepare)
     prepare(ring)
     process = start(probe_binary, ring)
     stderr = process.communicate(timeout=30)[1]

@@ -91,7 +91,7 @@ def _change_order(lines: list[bytes], dice: random.Random) -> None:
             lines.insert(one, lines[other])
 
 
-CHANGES: list[Callable[[list[bytes], random.Random], None]] = [_change_value] * 8 + [_change_bytes, _change_order]
+CHANGES: list[Callable[[list[bytes], random.Random], None]] = [*[_change_value] * 8, _change_bytes, _change_order]
 
 
 def mutated(whole: list[bytes], dice: random.Random) -> bytes:

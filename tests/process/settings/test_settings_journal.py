@@ -158,20 +158,18 @@ def test_every_setting_names_the_files_it_writes(tmp_path: Path) -> None:
         | dict.fromkeys(ONE_NUMBER.values(), "1")
         | BOOT_ID
     )
-    all_requested: dict[str, str | int] = (
-        {
-            "governor": "performance",
-            "idle-latency": 1,
-            "rt-throttling": -1,
-            "transparent-huge-pages": "never",
-            "irq-affinity": "0",
-            "energy-preference": "performance",
-            "console-level": "4\t4\t1\t7",
-            "preemption": "full",
-        }
-        | dict.fromkeys(ONE_NUMBER, 7)
-        | dict.fromkeys(ZERO_OR_ONE, 0)
-    )
+    all_requested: dict[str, str | int] = {
+        "governor": "performance",
+        "idle-latency": 1,
+        "rt-throttling": -1,
+        "transparent-huge-pages": "never",
+        "irq-affinity": "0",
+        "energy-preference": "performance",
+        "console-level": "4\t4\t1\t7",
+        "preemption": "full",
+        **dict.fromkeys(ONE_NUMBER, 7),
+        **dict.fromkeys(ZERO_OR_ONE, 0),
+    }
     assert set(all_requested) == {name for name, setting in SETTINGS.items() if setting.files}
     with Settings(link, tmp_path / "journal") as settings:
         for name, requested in all_requested.items():

@@ -136,7 +136,7 @@ def test_a_shared_index_is_never_half_empty(tmp_path: Path) -> None:
 
 def test_another_process_makes_the_first_index_in_the_same_moment(tmp_path: Path) -> None:
     """It looked for the table, there was none, and when it makes it there is one."""
-    begun = []
+    begun: list[object] = []
 
     def overtake(*arguments: object) -> None:
         if str(arguments[2]).lstrip().startswith("CREATE TABLE") and not begun:

@@ -183,7 +183,12 @@ def test_root_uses_run_whatever_the_caller_names(monkeypatch: pytest.MonkeyPatch
     asked: list[Path] = []
     monkeypatch.delenv(RUN_SETTING, raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setattr(bench_process, "private_directory", lambda place: asked.append(place) or place)
+
+    def asked_for(place: Path) -> Path:
+        asked.append(place)
+        return place
+
+    monkeypatch.setattr(bench_process, "private_directory", asked_for)
     assert bench_directory() == Path("/run/fastenough/bench")
     assert asked == [Path("/run/fastenough")]
 

@@ -8,6 +8,7 @@ import logging
 import shutil
 import signal
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -31,10 +32,14 @@ def _not_now(answer: Answer) -> None:
     assert "does not respond" in answer.text
 
 
+def _is_served(served: Served, address: str) -> bool:
+    return served.get(address).status == 200
+
+
 def _stands(served: Served) -> None:
     """All is as before; a machine that is busy may take longer for a page than this server's patience."""
     for address in ("/assets/site.css", "/board/r1s1/", "/boards.csv"):
-        assert eventually(lambda address=address: served.get(address).status == 200, 60), address
+        assert eventually(partial(_is_served, served, address), 60), address
 
 
 @pytest.mark.slow

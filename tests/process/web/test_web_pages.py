@@ -12,6 +12,7 @@ import re
 from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -383,7 +384,8 @@ def test_what_is_measured_on_no_schedule_is_never_stale(data: FarmData, tmp_path
     assert not catch_up(history, data.store).faults
     page = next(page for page in PAGES if page.pattern == "/")
     for age_s, fresh in ((1000, True), (40 * 86400, True), (-6 * 3600, False)):
-        shown = page.make(Site(history, OWNER, data.store, now=lambda age_s=age_s: data.end_s + age_s)).decode()
+        now_s = data.end_s + age_s
+        shown = page.make(Site(history, OWNER, data.store, now=partial(float, now_s))).decode()
         assert "STALE" not in shown and "data-scheduled" not in shown
         assert ("CLOCK AHEAD: data until" not in shown) == fresh
 

@@ -126,8 +126,8 @@ def test_ranks_of_a_quantile_are_those_of_all_samples() -> None:
 def test_a_quantile_spreads_wider_where_neighbouring_blocks_are_alike() -> None:
     """Nothing that hangs together: no wider, or little.  Each block like its neighbours: nearly by sqrt(3)."""
     random = np.random.default_rng(3)
-    apart = random.binomial(1000, 0.5, 240)
-    below = np.repeat(random.binomial(1000, 0.5, 10), 24)
+    apart = random.binomial(1000, 0.5, 240).astype(np.float64)
+    below = np.repeat(random.binomial(1000, 0.5, 10), 24).astype(np.float64)
     for values, least, most in ((apart, 1.0, 1.3), (below, 1.5, 1.75)):
         assert least <= blocks.wider_by([values - 500.0]) <= most
     assert blocks.wider_by([np.zeros(240)]) == 1.0

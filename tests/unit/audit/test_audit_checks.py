@@ -461,7 +461,7 @@ def test_what_is_not_known_makes_nothing_fine(machine: str) -> None:
 @pytest.mark.parametrize("machine", MACHINES)
 def test_where_tasks_may_be_hidden_none_of_them_is_fine(machine: str) -> None:
     """A container, or /proc mounted with hidepid: what is seen is told, and nothing follows from what is not."""
-    seen = {"interrupt_threads": [], "real_time_tasks": [], "services": []}
+    seen: dict[str, list[object]] = {"interrupt_threads": [], "real_time_tasks": [], "services": []}
     findings = found(MACHINES[machine] | seen)
     for name in ("services", "interrupt-balancer", "real-time-tasks", "interrupt-priorities"):
         assert findings[name].state is not FINE, name

@@ -109,7 +109,7 @@ def oslat(cores: Sequence[Sequence[int]], buckets: int = 32, *, omit: bool = Fal
         rows.append(
             f"{f'{edge:03d} (us)':>12}:\t {' '.join(map(str, of_edge))}" + " (including overflows)" * (edge == buckets)
         )
-    said = [
+    said: list[tuple[str, Sequence[object]]] = [
         ("Minimum", [min(gaps) for gaps in cores]),
         ("Average", [f"{each:.3f}" for each in mean]),
         ("Maximum", [max(gaps) for gaps in cores]),

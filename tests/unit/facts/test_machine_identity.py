@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ def _files(*interfaces: Interface, machine_id: str | None = MACHINE_ID, **more: 
     return files | more
 
 
-def _profile(files: dict[str, str]) -> dict[str, Any]:
+def _profile(files: dict[str, str]) -> Mapping[str, Any]:
     return collect(FakeLink(files), ("machine",))
 
 

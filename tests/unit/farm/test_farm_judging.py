@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fastenough.farm.config import BoardEntry
-from fastenough.farm.history_update import declaration_of, update_history
+from fastenough.farm.history_update import HistoryOrder, JudgedBoard, declaration_of, update_history
 from fastenough.farm.judging import verdicts_on
 from fastenough.farm.state_machine import BoardState
 from fastenough.history import OWNER, BoardCondition, History, board_of, board_status
@@ -150,7 +150,10 @@ def test_the_history_has_the_verdict_and_the_requirement(store: Store) -> None:
     keep(store)
     required = Requirement(10**6, 1e-3, longest_burst=5)
     board = BoardEntry(BOARD, public=True, requirement=required)
-    order = {
+    order: HistoryOrder = {
+        "farm": "farm",
+        "coordinator": "",
+        "state": str(store.path),
         "store": str(store.path),
         "database": f"sqlite:///{store.path}/history.sqlite",
         "stored": [],
@@ -165,10 +168,10 @@ def test_the_history_has_the_verdict_and_the_requirement(store: Store) -> None:
     }
 
     def told(board: BoardEntry) -> Any:
-        judge = {BOARD: {"required": board.requirement and asdict(board.requirement), "former_names": []}}
-        update_history(
-            order | {"boards": [declaration_of(board, BoardState())], "judge": json.loads(json.dumps(judge))}
-        )
+        required = None if board.requirement is None else asdict(board.requirement)
+        judge: dict[str, JudgedBoard] = {BOARD: {"required": required, "former_names": []}}
+        changed: HistoryOrder = {**order, "boards": [declaration_of(board, BoardState())], "judge": judge}
+        update_history(json.loads(json.dumps(changed)))
         with closing(History.of(store)) as history:
             assert board_of(history, OWNER, BOARD).requirement == board.requirement
             return board_status(history, OWNER, BOARD, 0)

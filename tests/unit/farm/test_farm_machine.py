@@ -276,7 +276,8 @@ def _ended(event: Event) -> set[BoardAct]:
 def _event_at(chance: random.Random, state: BoardState) -> Event:
     ended = [ActEnded(act, chance.choice(("", "it broke")), grown=chance.random() < 0.5) for act in sorted(state.busy)]
     seen = (PlaceStatus(""), PlaceStatus("me/farm", ours=True), PlaceStatus("desk/her"), PlaceStatus(None))
-    return chance.choice([Tick(), Tick(DUE), *seen, *ended])
+    events: list[Event] = [Tick(), Tick(DUE), *seen, *ended]
+    return chance.choice(events)
 
 
 def _settled(play: Play) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -137,7 +138,7 @@ def test_two_boards_with_one_machine_id_are_quarantined(bench: ShardBench) -> No
 def test_days_that_are_over_leave_the_database_but_not_the_archive(bench: ShardBench) -> None:
     bench.store(board().chunk(0, 1))
     for days, left in ((tables.KEPT_DAYS, CPUS), (tables.KEPT_DAYS + 1, 0)):
-        bench.history.wall_s = lambda days=days: BEGIN_S + days * DAY_S
+        bench.history.wall_s = partial(float, BEGIN_S + days * DAY_S)
         bench.shard.drop_old_days()
         with bench.history.reading() as connection:
             assert connection.execute(select(func.count()).select_from(tables.INTERVAL)).scalar() == left

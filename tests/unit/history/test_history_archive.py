@@ -18,7 +18,7 @@ import pyarrow.parquet
 import pytest
 from sqlalchemy import func, select
 
-from fastenough.farm.history_update import update_history
+from fastenough.farm.history_update import HistoryOrder, update_history
 from fastenough.history import (
     OWNER,
     History,
@@ -31,6 +31,7 @@ from fastenough.history import (
     maxima,
     ridge,
 )
+from fastenough.history.boards import BoardDeclaration
 from fastenough.history.rollups import month_begin_s, next_month_s
 from fastenough.history.schema import HOUR_S, INTERVAL
 from fastenough.model import FastenoughError
@@ -275,7 +276,10 @@ def test_a_farm_closes_months_of_its_store(tmp_path: Path) -> None:
             recorded(tmp_path, "run-1", 1),
         )
         store.adopt(spool, long_ago.splitlines(keepends=True), "run-1")
-    order = {
+    order: HistoryOrder = {
+        "farm": "farm",
+        "coordinator": "",
+        "state": str(store.path),
         "store": str(store.path),
         "database": f"sqlite:///{store.path}/history.sqlite",
         "boards": [],
@@ -288,14 +292,21 @@ def test_a_farm_closes_months_of_its_store(tmp_path: Path) -> None:
         "id": "farm",
         "names": ["testboard"],
     }
-    said = {"name": "testboard", "rack": "", "public": True, "limit_ns": None, "state": "ok", "reason": ""}
-    assert update_history(order | {"boards": [said]}) == {"damaged": []}
+    said: BoardDeclaration = {
+        "name": "testboard",
+        "rack": "",
+        "public": True,
+        "limit_ns": None,
+        "state": "ok",
+        "reason": "",
+    }
+    assert update_history({**order, "boards": [said]}) == {"damaged": []}
     span = BEGIN_S - 10**8 - 86400, BEGIN_S - 10**8 + 86400
     whole = distribution(History.of(store), OWNER, "testboard", SERIES, *span)
     rows = len(all_rows(History.of(store))["interval"])
-    update_history(order | {"close": ["of another rack"]})
+    update_history({**order, "close": ["of another rack"]})
     assert len(all_rows(History.of(store))["interval"]) == rows, "its files would lie in another store"
-    update_history(order | {"close": ["testboard"]})
+    update_history({**order, "close": ["testboard"]})
     opened = History.of(store)
     assert len(all_rows(opened)["interval"]) < rows
     again = distribution(opened, OWNER, "testboard", SERIES, *span)

@@ -83,8 +83,8 @@ NAMES = (
     b"",
     b".hidden",
     b"a/.b",
+    *(b"a" * 300, b"a\0b", b"a\x1b[2J", "é".encode(), b"\xff", b"a/b/c", b"con .json", b"-rf"),
 )
-NAMES += (b"a" * 300, b"a\0b", b"a\x1b[2J", "é".encode(), b"\xff", b"a/b/c", b"con .json", b"-rf")
 
 
 @pytest.mark.parametrize("name", NAMES)

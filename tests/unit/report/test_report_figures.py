@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.backend_bases import RendererBase
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -258,7 +259,12 @@ def test_the_limit_is_always_on_the_first_figure(tmp_path: Path, limit_us: int, 
 def test_a_figure_is_drawn_once_for_each_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """And laid out once for all of them."""
     figure, _ = plot.new_figure("a figure")
-    calls = []
-    monkeypatch.setattr(figure, "draw", lambda renderer: calls.append(Figure.draw(figure, renderer)))
+    calls: list[RendererBase] = []
+
+    def draw(renderer: RendererBase) -> None:
+        calls.append(renderer)
+        Figure.draw(figure, renderer)
+
+    monkeypatch.setattr(figure, "draw", draw)
     assert plot.picture(figure, "name", "caption", ((), ())).svg.startswith("<svg")
     assert len(calls) == 3
