@@ -58,7 +58,7 @@ def test_a_run_knows_its_own_task_by_name(board: VirtualBoard, tmp_path: Path) -
     own = _monitor_parameters(
         RunSpec(0, "timer", {"report": "500ms", "policy": "fifo", "priority": 90}, "none", 1.0), PROBES_NAME
     )
-    for parameters, least, most in ((own, acts // 2, acts + 10), (own | {"comm": "nobody"}, 0, 0)):
+    for parameters, least, most in ((own, acts // 2, acts + 10), ({**own, "comm": "nobody"}, 0, 0)):
         with monitor_run("virtual", here, Act(MONITOR, parameters, 3.0), store) as watched:
             board.link.run(
                 [

@@ -10,7 +10,7 @@ import pytest
 
 from fastenough.analysis import judge
 from fastenough.analysis.machine import counter_total
-from fastenough.model import Requirement, Verdict
+from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.probe import install
@@ -76,7 +76,7 @@ def test_a_cpu_unplugged_in_mid_run_breaks_it(board: VirtualBoard, tmp_path: Pat
     assert counter_total(recording, "steal_ns") is None
     values = [value for interval in recording.intervals for value in interval.counters.values() if value is not None]
     assert min(values) >= 0
-    assert recording.outcome.value == "failed" or "moved to another" in _broken_by(recording)
+    assert recording.outcome is Outcome.FAILED or "moved to another" in _broken_by(recording)
 
 
 def test_a_used_up_quota_of_the_unified_hierarchy_is_counted(board: VirtualBoard, tmp_path: Path) -> None:

@@ -25,7 +25,9 @@ from fastenough.link.guard import descendants
 from fastenough.loads import Expectation, Load
 from fastenough.model import BadInput, FastenoughError, Outcome
 from fastenough.recording import Recording
+from fastenough.recording.head import LoadProof
 from fastenough.store import Store
+from tests.support.presence import present
 from tests.support.privileges import own_mounts
 from tests.support.processes import ROOT, eventually, start_bench
 
@@ -99,6 +101,10 @@ def test_a_configuration_is_held_against_the_running_kernel(
             checked_configuration(LocalLink(), configuration)
 
 
+def _proof(recording: Recording) -> LoadProof:
+    return present(present(recording.end, "end").load, "proof of the load")
+
+
 def test_every_run_is_measured_and_stored(store: Store, probe_binary: str) -> None:
     seen: list[Progress] = []
     campaign = _run(store, _plan("none", "busy"), probe_binary, on_progress=seen.append)
@@ -107,14 +113,14 @@ def test_every_run_is_measured_and_stored(store: Store, probe_binary: str) -> No
     for recording in (quiet, loaded):
         assert recording.outcome is Outcome.COMPLETED
         assert recording.head.run_id in campaign.runs
-        assert set(recording.head.profile) == {fact.name for fact in FACTS} | {"absent"}
-        assert len(recording.head.profile_sha256) == 64
+        assert set(present(recording.head.profile, "profile")) == {fact.name for fact in FACTS} | {"absent"}
+        assert len(present(recording.head.profile_sha256, "hash of the profile")) == 64
         _adds_up(recording)
-    assert quiet.head.load.name == "none"
-    assert loaded.head.load.commands == BUSY.commands
-    assert loaded.end is not None
-    assert loaded.end.load.ran
-    assert loaded.end.load.cpu_time_s > 0
+    assert present(quiet.head.load, "load").name == "none"
+    assert present(loaded.head.load, "load").commands == BUSY.commands
+    proof = _proof(loaded)
+    assert proof.ran
+    assert present(proof.cpu_time_s, "CPU time") > 0
     assert all(interval.load is not None and interval.load.processes for interval in loaded.intervals)
     assert all(interval.load is None for interval in quiet.intervals)
     assert quiet.head.profile_sha256 == loaded.head.profile_sha256
@@ -134,7 +140,7 @@ def test_a_load_that_did_not_run_fails_the_run(store: Store, probe_binary: str) 
     assert recording.outcome is Outcome.FAILED
     assert recording.end is not None
     assert "load idle too weak" in recording.end.reasons[0]
-    assert recording.end.load.ran is False
+    assert _proof(recording).ran is False
     _adds_up(recording)
 
 

@@ -173,7 +173,8 @@ def test_the_ring_of_a_bare_board_passes_and_one_from_which_time_is_taken_does_n
     ring.mkdir(mode=0o700)
     run = json.loads(real_ring[0])["run_id"]
     (ring / f"{1:010}-{run}.jsonl").write_bytes(bare_metal(real_ring, stolen_ns))
-    profile = collect(LocalLink()) | {"hypervisor": None, "emulated": False, "steal_so_far_ns": 0} | facts
+    bare = {"hypervisor": None, "emulated": False, "steal_so_far_ns": 0}
+    profile = {**collect(LocalLink()), **bare, **facts}
     added = HeadAdditions("testboard", None, BUSY, profile, profile_sha256(profile), marks=marks_in(profile))
     told = job.BoardNames("testboard", lambda _: added)
     pulled = job.pull(LocalLink(), str(ring), store, told, lambda: None)

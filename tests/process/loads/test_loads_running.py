@@ -36,7 +36,11 @@ def _wait(seconds: float) -> bool:
 
 def _begun(running: RunningLoad) -> None:
     """Until its processes exist."""
-    assert eventually(lambda: running.proof().processes > 0)
+    assert eventually(lambda: present(running.proof().processes, "processes") > 0)
+
+
+def _cpu_time_s(running: RunningLoad) -> float:
+    return present(running.proof().cpu_time_s, "CPU time")
 
 
 def _policy(pid: int) -> int | None:
@@ -184,7 +188,7 @@ def test_work_of_ended_children_counts() -> None:
     load = Load("bursts", "here", ("sh",), (("sh", "-c", burn),), Expectation(cpu_share=0.01))
     with RunningLoad(LocalLink(), load, 1, 3) as running:
         running.begin()
-        assert eventually(lambda: running.proof().cpu_time_s > 0.3)
+        assert eventually(lambda: _cpu_time_s(running) > 0.3)
 
 
 class _Bare(LocalLink):
@@ -369,16 +373,20 @@ def test_what_a_load_did_is_told_interval_by_interval() -> None:
     with RunningLoad(LocalLink(), busy, 1, 10.0) as running:
         running.begin()
         used, other = running.follow(), running.follow()
-        assert eventually(lambda: running.proof().cpu_time_s > 0.1)
+        assert eventually(lambda: _cpu_time_s(running) > 0.1)
         first = used()
-        assert eventually(lambda: running.proof().cpu_time_s > 0.2)
+        assert eventually(lambda: _cpu_time_s(running) > 0.2)
         second, whole, proof = used(), other(), running.proof()
-    assert first is not None and second is not None
-    assert first.cpu_ns > 0 < second.cpu_ns and second.processes == 1
-    assert first.cpu_ns + second.cpu_ns <= round(proof.cpu_time_s * 1e9)
-    assert whole is not None and whole.cpu_ns >= second.cpu_ns, "who asks for another recording is told all of it"
-    assert whole.window_ns >= first.window_ns > 0
-    assert first.context_switches + second.context_switches <= proof.voluntary_switches + proof.involuntary_switches
+    uses = [present(use, "use of the load") for use in (first, second, whole)]
+    cpu_ns = [present(use.cpu_ns, "CPU time") for use in uses]
+    window_ns = [present(use.window_ns, "window") for use in uses]
+    assert cpu_ns[0] > 0 < cpu_ns[1] and uses[1].processes == 1
+    assert cpu_ns[0] + cpu_ns[1] <= round(present(proof.cpu_time_s, "CPU time") * 1e9)
+    assert cpu_ns[2] >= cpu_ns[1], "another reader is told the use since the load began"
+    assert window_ns[2] >= window_ns[0] > 0
+    switches = [present(use.context_switches, "context switches") for use in uses]
+    proven = (proof.voluntary_switches, proof.involuntary_switches)
+    assert switches[0] + switches[1] <= sum(present(number, "context switches") for number in proven)
     with RunningLoad(LocalLink(), LOADS["none"], 1, 1.0) as idle:
         idle.begin()
         assert idle.follow()() is None

@@ -16,6 +16,7 @@ from fastenough.exchange.cyclictest import IMPORTER
 from fastenough.exchange.source import Source
 from fastenough.recording import Recording, read_recording
 from tests.support.control_groups import own_group
+from tests.support.presence import present
 from tests.support.privileges import needs_root, own_mounts
 from tests.support.processes import eventually
 
@@ -134,7 +135,7 @@ def test_the_grid_meets_full_seconds(probe_binary: str, tmp_path: Path, clock: s
     assert recording.head.parameters["second_offset_ns"] == behind_us * 1000
     at = [event.at.wall_ns if clock == "realtime" else event.at.mono_ns for event in recording.events]
     behind_ns = [
-        (instant - event.value - behind_us * 1000) % 10_000_000
+        (instant - present(event.value, "value of an event") - behind_us * 1000) % 10_000_000
         for instant, event in zip(at, recording.events, strict=True)
     ]
     assert min(behind_ns) < 500_000
@@ -148,8 +149,8 @@ def test_aligned_is_offset(probe_binary: str, tmp_path: Path) -> None:
 
 def _settings(recording: Recording, name: str) -> list[tuple[object, object, object]]:
     """Requested, in effect before and in effect after."""
-    assert recording.end is not None
-    after = {setting.name: setting.in_effect for setting in recording.end.settings}
+    end = present(recording.end, "end")
+    after = {setting.name: setting.in_effect for setting in present(end.settings, "settings of the end")}
     return [
         (setting.requested, setting.in_effect, after.get(name))
         for setting in recording.head.settings

@@ -104,7 +104,8 @@ def test_the_grid_goes_on(probe_binary: str, tmp_path: Path) -> None:
     """Due times lie whole periods behind the begin that the head tells; events come a moment after their acts."""
     recording, _ = _warmed(probe_binary, tmp_path / "r", after=False)
     behind_ns = [
-        (event.at.mono_ns - event.value - recording.head.begin.mono_ns) % PERIOD_NS for event in recording.events
+        (event.at.mono_ns - present(event.value, "value of an event") - recording.head.begin.mono_ns) % PERIOD_NS
+        for event in recording.events
     ]
     assert behind_ns and min(behind_ns) < PERIOD_NS / 20
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ MACHINES = machines()
 COSTS, HIDES, FINE, UNKNOWN = FindingState
 
 
-def found(profile: dict[str, Any]) -> dict[str, Finding]:
+def found(profile: Mapping[str, Any]) -> dict[str, Finding]:
     return {finding.name: finding for finding in audit(profile)}
 
 
@@ -462,11 +463,11 @@ def test_what_is_not_known_makes_nothing_fine(machine: str) -> None:
 def test_where_tasks_may_be_hidden_none_of_them_is_fine(machine: str) -> None:
     """A container, or /proc mounted with hidepid: what is seen is told, and nothing follows from what is not."""
     seen: dict[str, list[object]] = {"interrupt_threads": [], "real_time_tasks": [], "services": []}
-    findings = found(MACHINES[machine] | seen)
+    findings = found({**MACHINES[machine], **seen})
     for name in ("services", "interrupt-balancer", "real-time-tasks", "interrupt-priorities"):
         assert findings[name].state is not FINE, name
     task = {"comm": "synth", "tid": 9, "policy": "fifo", "priority": 70}
-    told = found(MACHINES[machine] | seen | {"real_time_tasks": [task], "services": ["cron"]})
+    told = found({**MACHINES[machine], **seen, "real_time_tasks": [task], "services": ["cron"]})
     assert told["real-time-tasks"].state is told["services"].state is COSTS
 
 

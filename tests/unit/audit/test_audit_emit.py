@@ -123,7 +123,7 @@ RT_CONF = {
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_the_file_for_rt_conf_has_the_form_that_it_reads(machine: str) -> None:
-    profile = MACHINES[machine] | {"interrupt_default_affinity": "f"}
+    profile = {**MACHINES[machine], "interrupt_default_affinity": "f"}
     text = emit(audit(profile), {}).get("rt-conf.yaml")
     if text is not None:
         fastjsonschema.compile(RT_CONF)(yaml.safe_load(text))
@@ -136,14 +136,14 @@ def test_boot_arguments_that_rule_each_other_out_are_not_written_together() -> N
     arguments = " ".join(active(texts["fastenough-grub.cfg"]))
     assert "nohz=off" in arguments and "nohz_full" not in arguments
     assert "nohz_full=3" in texts["fastenough-grub.cfg"]
-    tickless = MACHINES["laptop"] | {"cpu_isolation": {"online": "0-3", "isolated": "3", "nohz_full": "3"}}
+    tickless = {**MACHINES["laptop"], "cpu_isolation": {"online": "0-3", "isolated": "3", "nohz_full": "3"}}
     assert "nohz=off" not in " ".join(active(emit(audit(tickless), {})["fastenough-grub.cfg"]))
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_no_name_is_given_two_values(machine: str) -> None:
     """Of all changes together, and of each file: what is active does not contradict itself."""
-    profile = MACHINES[machine] | {"cmdline": "isolcpus=2,3 nohz_full=3 rcu_nocbs=1"}
+    profile = {**MACHINES[machine], "cmdline": "isolcpus=2,3 nohz_full=3 rcu_nocbs=1"}
     for facts in (MACHINES[machine], profile):
         given: dict[tuple[Form, str], str] = {}
         for line in lines_of(audit(facts), {}):
@@ -165,7 +165,8 @@ def test_what_was_measured_stands_above_it_and_decides() -> None:
 
 
 def test_security_and_safety_are_not_given_away_unasked() -> None:
-    profile = MACHINES["laptop"] | {
+    profile = {
+        **MACHINES["laptop"],
         "vulnerabilities": {"spectre_v2": "Mitigation: IBRS"},
         "tunables": {"sched_rt_runtime_us": 950000, "sched_rt_period_us": 1000000},
     }
@@ -176,6 +177,6 @@ def test_security_and_safety_are_not_given_away_unasked() -> None:
 
 
 def test_what_a_machine_says_of_itself_writes_no_line() -> None:
-    profile = MACHINES["laptop"] | {"clocksource": "evil\nkernel.panic = 1\x1b[2J\n"}
+    profile = {**MACHINES["laptop"], "clocksource": "evil\nkernel.panic = 1\x1b[2J\n"}
     for text in emit(audit(profile), {}).values():
         assert "\x1b" not in text and not [line for line in text.splitlines() if line.startswith("kernel.panic")]

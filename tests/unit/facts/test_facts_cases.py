@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import random
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,11 @@ def _link(case: dict[str, Any]) -> FakeLink:
     return FakeLink(case["files"], case["commands"])
 
 
-def _at(profile: dict[str, Any], place: str) -> Any:
+def _at(profile: Mapping[str, Any], place: str) -> Any:
+    fact: Any = profile
     for name in place.split("/"):
-        profile = profile[name]
-    return profile
+        fact = fact[name]
+    return fact
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
@@ -117,7 +119,7 @@ def test_what_changes_from_run_to_run_is_not_hashed() -> None:
     case = _case(CASES[-1])
     before = collect(_link(case))
     for fact in FACTS:
-        same = profile_sha256(before | {fact.name: "something else"}) == profile_sha256(before)
+        same = profile_sha256({**before, fact.name: "something else"}) == profile_sha256(before)
         assert same == fact.volatile, fact.name
 
 

@@ -10,10 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.artist import Artist
 from matplotlib.backend_bases import RendererBase
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.typing import ColorType
 
 from fastenough.analysis import judge, words
 from fastenough.model import Requirement
@@ -32,6 +35,7 @@ from fastenough.report.latency import (
 )
 from fastenough.report.overview import make_overview
 from fastenough.report.sections import heat_map
+from tests.support.presence import present
 from tests.support.recordings import Plan, latencies, recording
 
 pytestmark = pytest.mark.check
@@ -68,12 +72,17 @@ def _legend(figure: Figure) -> list[tuple[str, str]]:
     """Label and colour of each entry."""
     (legend,) = figure.legends
     return [
-        (
-            text.get_text(),
-            to_hex(getattr(handle, "get_color", handle.get_edgecolor if hasattr(handle, "get_edgecolor") else str)()),
-        )
+        (text.get_text(), to_hex(_colour(handle)))
         for text, handle in zip(legend.get_texts(), legend.legend_handles, strict=True)
     ]
+
+
+def _colour(handle: Artist | None) -> ColorType:
+    """Of a line its colour, of an area that of its edge."""
+    if isinstance(handle, Line2D):
+        return handle.get_color()
+    assert isinstance(handle, Patch), handle
+    return handle.get_edgecolor()
 
 
 def test_what_was_charged_is_counted_and_hatched(stalled: HistogramLine) -> None:
@@ -142,7 +151,7 @@ def test_a_legend_is_as_wide_as_its_figure_at_most(name: str) -> None:
     plot.legend_below(figure, [Line2D([], [], label=f"{name} {place}") for place in range(4)])
     figure.draw_without_rendering()
     (legend,) = figure.legends
-    seen = legend.get_tightbbox()
+    seen = present(legend.get_tightbbox(), "extent of the legend")
     assert seen.x0 >= 0 and seen.x1 <= figure.bbox.width
     assert "".join(legend.get_texts()[1].get_text().split()) == "".join(f"{name} 1".split()), "nothing is left out"
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from fastenough.recording import Recording
 from fastenough.recording.histogram import bucket_highest, bucket_lowest
 from fastenough.report import write_report
 from fastenough.report.context import make_context
-from fastenough.report.document import Folded
+from fastenough.report.document import Folded, Picture
 from fastenough.report.sections import long_term
 from tests.support.recordings import WALL_NS, Plan, recording
 
@@ -132,26 +133,30 @@ def test_each_window_shows_more_and_all_tell_the_worst(tmp_path: Path) -> None:
     )
 
 
+def _ridges(parts: Iterable[object]) -> list[Picture]:
+    return [part for part in parts if isinstance(part, Picture) and part.name.startswith("ridge")]
+
+
 def test_no_stretch_is_left_out_of_the_ridge_where_the_first_is_a_part_of_one(tmp_path: Path) -> None:
     """20 hours are 40 half hours, of which 41 are touched where they begin within one."""
     half_hour_ns = 6 * FIVE_MINUTES_NS
     runs = [_run(tmp_path, "one", [[90, *[20] * 239]], -(-FIRST // half_hour_ns) * half_hour_ns + FIVE_MINUTES_NS)]
     section = long_term.section(make_context(runs, judge(runs)))
     assert section is not None
-    (ridge,) = (part for part in section.parts if getattr(part, "name", "").startswith("ridge"))
-    assert "n = 720" in ridge.caption  # type: ignore[union-attr]
+    (ridge,) = _ridges(section.parts)
+    assert "n = 720" in ridge.caption
 
 
 def test_a_ridge_has_a_linear_axis_and_a_logarithmic_one_folded(tmp_path: Path) -> None:
     runs = [_run(tmp_path, "one", [[90, *[20] * 239]])]
     section = long_term.section(make_context(runs, judge(runs)))
     assert section is not None
-    (linear,) = (part for part in section.parts if getattr(part, "name", "") == "ridge-1")
+    (linear,) = _ridges(section.parts)
     (folded,) = (part for part in section.parts if isinstance(part, Folded))
-    (logarithmic,) = folded.parts
-    assert "logarithmic; the dots" not in linear.svg  # type: ignore[union-attr]
+    (logarithmic,) = _ridges(folded.parts)
+    assert linear.name == "ridge-1" and "logarithmic; the dots" not in linear.svg
     assert logarithmic.name == "ridge-1-logarithmic" and "logarithmic; the dots" in logarithmic.svg
-    assert linear.data == logarithmic.data  # type: ignore[union-attr]
+    assert linear.data == logarithmic.data
 
 
 def test_an_hour_is_no_long_term(tmp_path: Path) -> None:

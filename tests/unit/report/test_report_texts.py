@@ -18,6 +18,7 @@ from fastenough.report.document import Cell, Column, ReportTable
 from fastenough.report.formats import _LATEX, latex, markdown, unbroken, with_units
 from fastenough.report.overview import first_table
 from fastenough.report.sections import MakeSection, methods, percentiles, runs, stress_matrix, system
+from tests.support.presence import present
 from tests.support.recordings import COUNTERS, SETTINGS, Plan, latencies, recording
 
 HOSTILE = "a|b & 50 % $x_1$ {y} #1 <b>c</b> ^~ \\end{tabular} [link](http://x) `d`\n\x1b[31m"
@@ -104,8 +105,7 @@ def test_no_line_ends_between_a_number_and_its_unit() -> None:
 
 def _parts(tmp_path: Path, make: MakeSection, **change: Any) -> list[Any]:
     runs = [recording(tmp_path, Plan(latencies(1, intervals=3), run_id=name, **change)) for name in ("one", "two")]
-    made = make(make_context(runs, judge(runs)))
-    return list(made.leaves())
+    return list(present(make(make_context(runs, judge(runs))), "section").leaves())
 
 
 def test_what_says_nothing_takes_no_column(tmp_path: Path) -> None:
