@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,6 +122,41 @@ class Plan:
     """The interval that tells nothing of the first series."""
     load_use: Sequence[dict[str, Any] | None] = (RAN,)
     """What the load did in each interval, again and again where these are fewer; None: not told."""
+
+
+class RunFields(TypedDict, total=False):
+    """Fields of a `Plan` that say how its run went."""
+
+    load: str | None
+    period_ns: int
+    marks: tuple[str, ...]
+    outcome: str | None
+    reasons: tuple[str, ...]
+    load_proof: dict[str, Any] | None
+    settings: Sequence[dict[str, Any]]
+    counters: dict[str, Any]
+    lost: int
+    missed: int
+    head: dict[str, Any]
+    series: dict[str, Any]
+    first_series: dict[str, Any]
+    events: Sequence[dict[str, Any]]
+    interval_ns: int | None
+    end: dict[str, Any]
+    rise_k: int | None
+    limit_ns: int
+    plain_only: int | None
+    missing: int | None
+    load_use: Sequence[dict[str, Any] | None]
+
+
+class PlanFields(RunFields, total=False):
+    """All fields of a `Plan`."""
+
+    values: Sequence[Sequence[NDArray[np.int64]]]
+    run_id: str
+    views: tuple[str, ...]
+    begin_ns: int | None
 
 
 def _configuration(name: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -33,11 +33,18 @@ class Terminal:
     """``fastenough`` with a terminal for all its streams; use as a context, at whose end it has been killed."""
 
     def __init__(
-        self, *arguments: str, cwd: Path, columns: int = 80, lines: int = 24, before: Sequence[str] = (), **more: str
+        self,
+        *arguments: str,
+        cwd: Path,
+        columns: int = 80,
+        lines: int = 24,
+        before: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        env = environment(**{"TERM": "xterm", **more})
+        given = {} if variables is None else variables
+        env = environment(**{"TERM": "xterm", **given})
         for name in ("COLUMNS", "LINES"):
             env.pop(name, None)
         self.process = subprocess.Popen(
@@ -51,7 +58,7 @@ class Terminal:
         )
         os.close(slave)
         self._bytes = b""
-        self._encoding = more.get("PYTHONIOENCODING", "utf-8")
+        self._encoding = given.get("PYTHONIOENCODING", "utf-8")
 
     def __enter__(self) -> Self:
         return self

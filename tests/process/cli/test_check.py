@@ -7,6 +7,7 @@ import json
 import subprocess
 from collections import Counter
 from pathlib import Path
+from typing import Any, Unpack
 from xml.etree import ElementTree
 
 import numpy as np
@@ -29,7 +30,7 @@ from tests.process.cli.test_cli_variants import keep
 from tests.support.cli_calls import command_line
 from tests.support.junit_rules import faults
 from tests.support.presence import present
-from tests.support.recordings import PROFILE, Plan, latencies, write
+from tests.support.recordings import PROFILE, Plan, RunFields, latencies, write
 
 pytestmark = pytest.mark.untimed
 
@@ -45,7 +46,7 @@ def shifted(seed: int, shift_ns: int) -> Values:
 class Bench:
     """A store with one new run or more, and the file of a baseline."""
 
-    def __init__(self, folder: Path, shift_ns: int = 0, **more: object) -> None:
+    def __init__(self, folder: Path, shift_ns: int = 0, **more: Unpack[RunFields]) -> None:
         self.folder = folder
         self.baseline = write(folder / "base.jsonl", Plan(shifted(1, 0), run_id="base"))
         self.store = Store(folder / "fastenough-data")
@@ -169,14 +170,14 @@ def test_the_environment_is_warned_of_by_its_keys(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_trusted_or_compared_never_passes(
-    tmp_path: Path, broken: dict[str, object], status: int, said: str
+    tmp_path: Path, broken: RunFields, status: int, said: str
 ) -> None:
     done = Bench(tmp_path, **broken).check(GROWTH.format("100us"))
     assert done.returncode == status, done.stdout + done.stderr
     assert said in done.stdout and "PASS" not in done.stdout
 
 
-OTHERS = {
+OTHERS: dict[str, dict[str, Any]] = {
     "board": {"board": "another"},
     "kernel": {"profile": PROFILE | {"kernel": PROFILE["kernel"] | {"release": "9.9"}}},
     "configuration": {"configuration": "rt"},
@@ -236,7 +237,7 @@ def bursty(seed: int, slower: float, intervals: int = 40) -> Values:
     ]
 
 
-def night(store: Store, scratch: Path, number: int, slower: float, **more: object) -> str:
+def night(store: Store, scratch: Path, number: int, slower: float, **more: Unpack[RunFields]) -> str:
     return keep(store, scratch, values=bursty(number + 1, slower), begin_ns=number * 86_400 * 10**9, **more)
 
 

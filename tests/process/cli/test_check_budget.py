@@ -20,7 +20,7 @@ from tests.support.cli_calls import command_line
 from tests.support.deterministic_runs import COUNTED, PATH, one_interval
 from tests.support.json_documents import require_valid
 from tests.support.junit_rules import faults
-from tests.support.recordings import PROFILE, Plan, recording, write
+from tests.support.recordings import PROFILE, Plan, RunFields, recording, write
 
 LIMITS = '[[limit]]\nprobe = "timer"\nload = "none"\npath = "minimum"\nlonger-by = "100"\n'
 
@@ -75,7 +75,7 @@ def test_a_run_that_cannot_be_trusted_is_within_no_budget(tmp_path: Path) -> Non
 @pytest.mark.untimed
 def test_the_gate_names_the_instructions(tmp_path: Path) -> None:
     store, head = Store(tmp_path / "fastenough-data"), {"profile": COUNTED}
-    more = {"marks": ("emulated",), "head": head}
+    more: RunFields = {"marks": ("emulated",), "head": head}
     write(tmp_path / "base.jsonl", Plan(one_interval(PATH), "base", marks=("emulated",), head=head))
     run = keep(store, tmp_path / "scratch", values=one_interval([value + 320 for value in PATH]), **more)
     (tmp_path / "limits.toml").write_text(LIMITS)

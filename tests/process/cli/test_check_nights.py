@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Unpack
 from xml.etree import ElementTree
 
 import numpy as np
@@ -24,7 +25,7 @@ from tests.process.cli.test_cli_variants import keep
 from tests.support.cli_calls import command_line
 from tests.support.json_documents import require_valid
 from tests.support.junit_rules import faults
-from tests.support.recordings import PROFILE, Plan, write
+from tests.support.recordings import PROFILE, Plan, RunFields, write
 
 pytestmark = [pytest.mark.untimed, pytest.mark.slow]
 
@@ -54,7 +55,7 @@ class Nights:
         plan = Plan(values(0, 1.0, 90), run_id="base", begin_ns=int(day * DAY_NS))
         return read_recording(write(self.folder / "base.jsonl", plan))
 
-    def add(self, *days: float, slower: float = 1.0, **more: object) -> str:
+    def add(self, *days: float, slower: float = 1.0, **more: Unpack[RunFields]) -> str:
         """A run of each of these days; returns the id of the last one."""
         for day in days:
             begin_ns = int(day * DAY_NS)

@@ -20,9 +20,9 @@ pytestmark = pytest.mark.untimed
 
 def _keep(home: Path, latencies: Sequence[int], load: str = "none", campaign: str = "", phase_ns: int = 0) -> str:
     head = {"profile": COUNTED} | ({"phase_ns": phase_ns} if phase_ns else {})
-    more = {"values": one_interval(latencies), "load": load, "marks": ("emulated",), "head": head}
     origin: dict[str, object] = {"campaign": campaign} if campaign else {}
-    return keep(Store(home / "fastenough-data"), home / "scratch", origin=origin, **more)
+    store, values = Store(home / "fastenough-data"), one_interval(latencies)
+    return keep(store, home / "scratch", origin=origin, values=values, load=load, marks=("emulated",), head=head)
 
 
 @pytest.fixture(scope="module")

@@ -183,6 +183,6 @@ def test_red_is_for_what_is_wrong(tmp_path: Path, probe_binary: str, columns: in
 
 def test_no_colour_where_none_is_wanted(tmp_path: Path, probe_binary: str) -> None:
     for more in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
-        with Terminal("doctor", cwd=tmp_path, **more) as terminal:
+        with Terminal("doctor", cwd=tmp_path, variables=more) as terminal:
             _, said = terminal.end()
         assert "\x1b[3" not in said and ";3" not in said

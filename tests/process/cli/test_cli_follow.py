@@ -308,7 +308,7 @@ def test_the_picture_fits_the_terminal(recorded: Recorded, columns: int, more: d
     """No line is cut or folded into figures, whatever the terminal can show."""
     recorded.begin(cpus=3)
     recorded.add(3)
-    with Terminal("show", "--follow", cwd=recorded.home, columns=columns, **more) as terminal:
+    with Terminal("show", "--follow", cwd=recorded.home, columns=columns, variables=more) as terminal:
         said = terminal.picture("12 s left")
         shown = screen(said)
         assert max(map(len, shown)) <= columns
@@ -336,7 +336,7 @@ def test_more_cpus_than_lines_show_the_worst(recorded: Recorded) -> None:
 def test_a_dumb_terminal_gets_lines(recorded: Recorded) -> None:
     recorded.begin()
     recorded.add(2)
-    with Terminal("show", "--follow", cwd=recorded.home, TERM="dumb") as terminal:
+    with Terminal("show", "--follow", cwd=recorded.home, variables={"TERM": "dumb"}) as terminal:
         terminal.until(lambda said: "2 s of 16 s" in said)
         recorded.add(len(recorded.lines))
         status, said = terminal.end()

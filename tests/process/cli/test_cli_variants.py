@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
 
 import pytest
 
 from fastenough.cli.listing import differing, in_words, shared
 from fastenough.store import Store
 from tests.support.cli_calls import fastenough
-from tests.support.recordings import Plan, latencies, write
+from tests.support.recordings import Plan, PlanFields, latencies, write
 from tests.support.terminal import Terminal, screen
 
 pytestmark = pytest.mark.untimed
@@ -18,10 +20,10 @@ pytestmark = pytest.mark.untimed
 PLANNED = tuple(f"timer interval={interval} priority=98, load none" for interval in ("200us", "1ms"))
 
 
-def keep(store: Store, scratch: Path, *, origin: dict[str, object] | None = None, **more: object) -> str:
+def keep(store: Store, scratch: Path, *, origin: dict[str, object] | None = None, **more: Unpack[PlanFields]) -> str:
     """One run in a store, made by the real writer."""
     writer = store.begin(origin or {})
-    plan = Plan(**({"values": latencies(1), "run_id": writer.id} | more))  # type: ignore[arg-type]
+    plan = replace(Plan(latencies(1), run_id=writer.id), **more)
     for line in write(scratch, plan).read_bytes().splitlines(keepends=True):
         writer.line(line)
     writer.end()

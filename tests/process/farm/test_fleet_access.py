@@ -302,7 +302,7 @@ def test_the_server_refuses_a_file_of_users_that_is_empty_or_cut_off(tmp_path: P
 
     def refused(text: str) -> bool:
         (tmp_path / "nats-users" / "users.conf").write_text(text)
-        words = ["nats-server", "-t", "-c", tmp_path / "nats" / "nats.conf"]
+        words = ["nats-server", "-t", "-c", str(tmp_path / "nats" / "nats.conf")]
         return subprocess.run(words, capture_output=True, check=False).returncode != 0
 
     with fleet_server(tmp_path) as server:

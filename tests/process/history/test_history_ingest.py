@@ -317,15 +317,16 @@ def test_two_hours_ahead_are_taken(history: History, tmp_path: Path) -> None:
 def test_what_is_cut_off_damaged_or_ahead_is_noted_among_its_boards_recordings(tmp_path: Path) -> None:
     store, now_s = Store(tmp_path / "store"), WALL_NS // 10**9
     kept: dict[str, str] = {}
-    for kind, plan, ahead_s in (
-        ("cut off", {"outcome": None}, 0),
-        ("damaged", {}, 0),
-        ("clock", {}, 400 * 86400),
-        ("sound", {}, 0),
+    for kind, outcome, ahead_s in (
+        ("cut off", None, 0),
+        ("damaged", "completed", 0),
+        ("clock", "completed", 400 * 86400),
+        ("sound", "completed", 0),
     ):
         writer = store.begin()
         kept[kind] = writer.id
-        lines = write(tmp_path / "made.jsonl", Plan(quiet(writer.id), run_id=writer.id, begin_ns=0, **plan))
+        plan = Plan(quiet(writer.id), run_id=writer.id, begin_ns=0, outcome=outcome)
+        lines = write(tmp_path / "made.jsonl", plan)
         for line in lines.read_bytes().splitlines():
             said = json.loads(line)
             for name in {"begin", "end", "at"} & said.keys():

@@ -85,7 +85,7 @@ def _copied(new: History, old: Engine) -> None:
         for name, table in METADATA.tables.items():
             if name in tables.tables:
                 own = tables.tables[name].columns.keys()
-                rows = [_former_row(name, row, own) for row in source.execute(select(table)).mappings()]
+                rows = [_former_row(name, dict(row), own) for row in source.execute(select(table)).mappings()]
                 if rows:
                     target.execute(tables.tables[name].insert(), rows)
 

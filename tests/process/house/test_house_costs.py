@@ -74,10 +74,11 @@ class Copy:
     def built(self, folder: Path, program: str) -> Path:
         """A program of the copy, built by meson."""
         for command in (
-            [TOOLS / "meson", "setup", folder, self.root, "-Dpython_package=false"],
-            [TOOLS / "ninja", "-j2", "-C", folder, program],
+            ["meson", "setup", str(folder), str(self.root), "-Dpython_package=false"],
+            ["ninja", "-j2", "-C", str(folder), program],
         ):
-            subprocess.run(command, check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
+            tool, *options = command
+            subprocess.run([TOOLS / tool, *options], check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
         return folder / program
 
     def cost(self) -> tuple[int, int, int]:

@@ -32,7 +32,7 @@ def monitor(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def start(monitor: Path, ring: Path, pid: int, *options: str) -> subprocess.Popen[bytes]:
     argv = [
-        monitor,
+        str(monitor),
         "--quiet",
         "--until-interrupt",
         f"--pid={pid}",

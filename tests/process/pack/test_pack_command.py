@@ -47,13 +47,13 @@ def names(folder: Path) -> list[str]:
 
 def refusal(home: Path, pack: str, signers: str | None = None) -> str:
     with pytest.raises(BadInput) as caught:
-        verify(home / pack, signers and home / signers)
+        verify(home / pack, None if signers is None else home / signers)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def signer(home: Path, pack: str, signers: str | None = None) -> Signer | None:
-    return verify(home / pack, signers and home / signers).signer
+    return verify(home / pack, None if signers is None else home / signers).signer
 
 
 def test_a_signed_pack_names_its_signer_if_it_is_known(home: Path) -> None:

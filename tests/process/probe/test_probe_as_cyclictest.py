@@ -195,7 +195,8 @@ def test_what_is_no_control_group(probe_binary: str, name: str, why: str) -> Non
 
 
 def test_all_threads_have_the_name_that_is_asked_for(probe_binary: str, tmp_path: Path) -> None:
-    words = [probe_binary, "timer", *ORDINARY, "--thread-name=mine-7", "--until-interrupt", "--record", tmp_path / "r"]
+    options = ["--thread-name=mine-7", "--until-interrupt", "--record", str(tmp_path / "r")]
+    words = [probe_binary, "timer", *ORDINARY, *options]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL) as probe:
         tasks = Path(f"/proc/{probe.pid}/task")
         try:

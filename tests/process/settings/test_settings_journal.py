@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from fastenough.link import FakeLink, LocalLink
 from fastenough.model import FastenoughError
 from fastenough.settings import SETTINGS, Settings
-from fastenough.settings.journal import Journal, UnusableEntry, place_and_original
+from fastenough.settings.journal import Journal, JournalEntry, UnusableEntry, place_and_original
 from fastenough.settings.place import FilePlace
 from tests.support.presence import present
 from tests.support.privileges import needs_root, own_mounts
@@ -32,7 +33,7 @@ def _link() -> FakeLink:
     return FakeLink({GOVERNOR.format(cpu): "powersave\n" for cpu in (0, 1)} | BOOT_ID)
 
 
-def _entry(place: object, original: object = "performance", boot_id: str = "aaaa") -> dict[str, Any]:
+def _entry(place: Mapping[str, object], original: object = "performance", boot_id: str = "aaaa") -> JournalEntry:
     return {"boot_id": boot_id, "place": place, "original": original}
 
 
@@ -70,7 +71,7 @@ HOSTILE: list[tuple[object, str]] = [
     (_entry({"kind": "module", "name": "-f x"}, "absent"), "invalid name:"),
     (_entry({"kind": "module", "name": "x"}, "present"), "invalid original:"),
     (_entry({"kind": "trace"}, "present"), "invalid original:"),
-    (_entry("somewhere"), "not an entry of a setting"),
+    (_entry({}) | {"place": "somewhere"}, "not an entry of a setting"),
     ([1, 2], "not an entry of a setting"),
     ("garbage \x1b[31m", "not an entry of a setting"),
     ("[" * 100_000, "not an entry of a setting"),

@@ -16,7 +16,7 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -68,13 +68,16 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store")
 
 
-def keep(store: Store, **plan: Any) -> str:
+def keep(store: Store, **fields: Unpack[made.PlanFields]) -> str:
     """A run of two CPUs with rare long latencies, losses, missed periods and events."""
     writer = store.begin({})
-    events = [{"kind": "max", "series": 0, "cpu": 0, "value": 7000}, {"kind": "note", "text": "here"}]
-    odd = {"lost": 3, "missed": 2, "events": events} | plan
-    wanted = made.Plan(made.latencies(3, intervals=6, per_interval=300), **odd)
-    written = made.write(store.path / "scratch", replace(wanted, run_id=writer.id))
+    events: list[dict[str, Any]] = [
+        {"kind": "max", "series": 0, "cpu": 0, "value": 7000},
+        {"kind": "note", "text": "here"},
+    ]
+    values = made.latencies(3, intervals=6, per_interval=300)
+    plan = replace(made.Plan(values, lost=3, missed=2, events=events), **fields)
+    written = made.write(store.path / "scratch", replace(plan, run_id=writer.id))
     for line in written.read_bytes().splitlines(keepends=True):
         writer.line(line)
     writer.end()
@@ -152,7 +155,8 @@ def test_of_every_golden_recording(tmp_path: Path, name: str) -> None:
         assert not columns.differ(source, kept)
         expected = read_recording(tmp_path / name)
         timeline = columns.timeline(source, kept.intervals_sha256, expected.series)
-    head, end = reader.ends_of(json.dumps(kept.head).encode(), kept.end and json.dumps(kept.end).encode(), name)
+    last_line = None if kept.end is None else json.dumps(kept.end).encode()
+    head, end = reader.ends_of(json.dumps(kept.head).encode(), last_line, name)
     mine = reader.assemble(
         name, head, end, kept.aggregate, intervals=(), events=expected.events, over_time=lambda: timeline
     )

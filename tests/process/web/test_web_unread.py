@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from fastenough.web.server import Bounds, Connection, Server, make_server
+from tests.support.presence import present
 from tests.support.processes import eventually
 from tests.support.served import asked, running
 
@@ -67,7 +68,7 @@ def _after_each(server: Server, port: int, host: str, stack: ExitStack) -> list[
 
 def test_unread_answers_are_bounded_and_the_oldest_are_closed(server: Server) -> None:
     with running(server) as goal, ExitStack() as stack:
-        clients = _after_each(server, goal.port, "127.0.0.1", stack)
+        clients = _after_each(server, present(goal.port, "port"), "127.0.0.1", stack)
         left = len(_waiting(server))
         assert MOST // SIZE <= left < CLIENTS
         assert set(_waiting(server)) == set(clients[-left:])
@@ -77,8 +78,9 @@ def test_unread_answers_are_bounded_and_the_oldest_are_closed(server: Server) ->
 
 def test_clients_of_the_greatest_host_are_closed_first(server: Server) -> None:
     with running(server) as goal, ExitStack() as stack:
-        quiet = stack.enter_context(_unread(goal.port, "127.0.0.2")).getsockname()
+        port = present(goal.port, "port")
+        quiet = stack.enter_context(_unread(port, "127.0.0.2")).getsockname()
         assert eventually(lambda: quiet in _waiting(server), 5)
-        clients = _after_each(server, goal.port, "127.0.0.1", stack)
+        clients = _after_each(server, port, "127.0.0.1", stack)
         assert quiet in _waiting(server), "though it waits longest"
         assert not set(clients) <= set(_waiting(server))

@@ -153,7 +153,7 @@ def test_both_estimators_find_a_known_extremal_index(window: int) -> None:
     values = _moving_maxima(np.random.default_rng(window), 2_000_000, window)
     late = np.flatnonzero(values > np.quantile(values, 0.9985))
     times = np.diff(late)
-    runs = 1 + np.count_nonzero(times > 1)
+    runs = 1 + int(np.count_nonzero(times > 1))
     assert extremal.intervals_estimator(times) == pytest.approx(1 / window, rel=0.15)
     assert extremal.runs_estimator(late.size, runs) == pytest.approx(1 / window, rel=0.15)
 

@@ -17,6 +17,7 @@ from fastenough.analysis.board_rates import (
     share_upper,
     share_within,
 )
+from tests.support.presence import present
 
 SURE = 0.95
 
@@ -101,6 +102,7 @@ def test_the_rate_of_a_new_board_is_covered(boards: int, variation: float) -> No
 
 def test_a_bound_for_a_new_board_needs_three_boards_and_narrows_with_more() -> None:
     assert rate_of_new_board(np.zeros(2, dtype=np.int64), np.ones(2), SURE) is None
-    bounds = [rate_of_new_board(np.full(boards, 20), np.ones(boards), SURE) for boards in (3, 5, 10, 30)]
-    assert all(bound is not None for bound in bounds) and bounds == sorted(bounds, key=float, reverse=True)
-    assert 20 < float(bounds[-1] or 0) < 40
+    rates = (rate_of_new_board(np.full(boards, 20), np.ones(boards), SURE) for boards in (3, 5, 10, 30))
+    bounds = [present(rate, "bound") for rate in rates]
+    assert bounds == sorted(bounds, reverse=True)
+    assert 20 < bounds[-1] < 40

@@ -118,7 +118,7 @@ def test_the_interval_of_means_contains_the_difference_as_often_as_stated() -> N
     for _ in range(trials):
         first = 40_000 + random.gumbel(0, 2_000, 30)
         second = 40_000 + random.gumbel(0, 4_000, 40)
-        _, lower, upper, chance = difference_of_means(first, second, 0.95)
+        _, lower, upper, chance = difference_of_means(first.tolist(), second.tolist(), 0.95)
         contains = lower <= 2_000 * np.euler_gamma <= upper
         held += contains
         assert (chance < 0.05) == (not lower <= 0 <= upper)

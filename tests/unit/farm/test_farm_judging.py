@@ -7,7 +7,7 @@ import json
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 
@@ -38,7 +38,7 @@ def later(line: bytes, hours: int) -> bytes:
     return json.dumps(said, separators=(",", ":")).encode() + b"\n"
 
 
-def keep(store: Store, position: int | None = None, hours: int = 0, **changes: Any) -> str:
+def keep(store: Store, position: int | None = None, hours: int = 0, **changes: Unpack[made.PlanFields]) -> str:
     """A run that passes at 1 ms, made so many hours later; with a position, of a campaign of two."""
     origin = (
         None
@@ -52,7 +52,7 @@ def keep(store: Store, position: int | None = None, hours: int = 0, **changes: A
         }
     )
     writer = store.begin(origin)
-    plan = made.Plan(**{"values": made.quiet(writer.id), "run_id": writer.id, "begin_ns": 0} | changes)
+    plan = replace(made.Plan(made.quiet(writer.id), run_id=writer.id, begin_ns=0), **changes)
     for line in made.write(store.path / "made.jsonl", plan).read_bytes().splitlines(keepends=True):
         writer.line(later(line, hours))
     writer.end()

@@ -37,7 +37,7 @@ from fastenough.history import (
     runs,
     worst,
 )
-from fastenough.history.boards import CONFIGURATION
+from fastenough.history.boards import CONFIGURATION, BoardColumns
 from fastenough.history.queries import _tables_of
 from fastenough.history.rollups import month_begin_s
 from fastenough.history.schema import CYCLE_S, INTERVAL, MONTH, STEP_S
@@ -161,11 +161,12 @@ def test_a_board_whose_clock_is_ahead_is_stale_and_says_so(farm: FarmData, histo
 
 def test_what_the_farm_says_of_a_board(farm: FarmData, history: History) -> None:
     name = farm.silent
-    for said, state in (
+    declarations: list[tuple[BoardColumns, BoardCondition]] = [
         ({"state": "reserved", "reason": "a person has it"}, BoardCondition.RESERVED),
         ({"verdict": "FAIL", "verdict_reason": "above 100 µs"}, BoardCondition.FAIL),
         ({"state": "ok", "verdict": "PASS", "reason": ""}, BoardCondition.SILENT),
-    ):
+    ]
+    for said, state in declarations:
         declare(history, name, **said)
         found = next(one for one in board_statuses(history, OWNER, farm.end_s) if one.board.name == name)
         assert found.state is state

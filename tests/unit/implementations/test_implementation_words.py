@@ -44,7 +44,7 @@ def test_what_a_recording_says() -> None:
 
 
 def test_a_period_is_two_toggles() -> None:
-    asked = {"period": "7071us", "timeout": "1s", "priority": 90}
+    asked: dict[str, str | int | float | bool] = {"period": "7071us", "timeout": "1s", "priority": 90}
     assert board_parameters("periodic", asked, by_instrument=True) == {"priority": 90, "interval": "3535500ns"}
     assert board_parameters("periodic", asked, by_instrument=False) == asked
     assert board_parameters("response", {"min": "1ms", "max": "2ms", "in": 3}, by_instrument=True) == {"in": 3}

@@ -111,8 +111,9 @@ def test_the_website_serves_no_planted_recording(
     sealed = place.read_bytes()
     give(theirs)
     with contextlib.closing(History.temporary()) as history:
-        site = Site(history, OWNER, Store(theirs / "store"))
-        catch_up(history, site.store)
+        store = Store(theirs / "store")
+        site = Site(history, OWNER, store)
+        catch_up(history, store)
         (page,) = (one for one in PAGES if one.pattern.endswith(SEALED_FILE))
         assert page.make(site, run=run) == sealed
         for put in (lambda: plant(secret, place), lambda: place.write_bytes(zstandard.compress(SECRET.encode()))):

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 import pytest
@@ -22,12 +23,12 @@ from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.building import HeadAdditions, completed_head
 from fastenough.store import Store
-from tests.support.recordings import Plan, recording, write
+from tests.support.recordings import Plan, RunFields, recording, write
 
 LIMIT = Requirement(200_000)
 
 
-def _run(folder: Path, run_id: str, seconds: int, **more: object) -> Recording:
+def _run(folder: Path, run_id: str, seconds: int, **more: Unpack[RunFields]) -> Recording:
     values = [[np.full(1000, 5000)] * seconds]
     return recording(folder, Plan(values, run_id=run_id, views=("wakeup_corrected",), **more))
 
@@ -108,7 +109,7 @@ def test_a_gate_judges_the_runs_of_a_night_by_themselves(tmp_path: Path) -> None
     assert _gate(store, short, _run(tmp_path, "more", 3)).verdict is Verdict.PASS, "or of several nights together"
 
 
-def _stored(store: Store, scratch: Path, worst_ns: int, times: int = 1, **more: object) -> Recording:
+def _stored(store: Store, scratch: Path, worst_ns: int, times: int = 1, **more: Unpack[RunFields]) -> Recording:
     """A run of 20 s in the store, of which single values, seconds apart, are the worst."""
     values = [np.full(1000, 5000) for _ in range(20)]
     for number in range(times):
