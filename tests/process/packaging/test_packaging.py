@@ -101,7 +101,7 @@ def _stated_by_debian(name: str) -> str:
     """The licence that debian/copyright states for a file: its last stanza that matches counts."""
     text = (PACKAGING / "debian" / "copyright").read_text()
     stanzas = re.findall(r"^Files: (.*)\nCopyright: .*\nLicense: (.*)$", text, re.MULTILINE)
-    return [licence for patterns, licence in stanzas if any(fnmatch(name, one) for one in patterns.split())][-1]
+    return [str(licence) for patterns, licence in stanzas if any(fnmatch(name, one) for one in patterns.split())][-1]
 
 
 def test_every_file_has_the_licence_that_debian_states() -> None:

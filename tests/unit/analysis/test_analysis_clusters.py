@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
 from fastenough.analysis import blocks, clusters, dependence, extremal, sequential
@@ -142,10 +143,11 @@ def test_one_cluster_has_its_size_wherever_it_lies(place: int) -> None:
     assert clusters.cluster_size(3, 1, 9.0, counts, counts, independent=True) == (3.0, 0.0)
 
 
-def _moving_maxima(random: np.random.Generator, n: int, window: int) -> np.ndarray:
+def _moving_maxima(random: np.random.Generator, n: int, window: int) -> NDArray[np.float64]:
     """Of independent values: the extremal index is 1 / window."""
     noise = random.random(n + window - 1)
-    return np.max(np.lib.stride_tricks.sliding_window_view(noise, window), axis=1)
+    maxima: NDArray[np.float64] = np.lib.stride_tricks.sliding_window_view(noise, window).max(axis=1)
+    return maxima
 
 
 @pytest.mark.parametrize("window", [1, 2, 5, 20])

@@ -99,7 +99,7 @@ def test_mann_kendall_sees_a_trend_and_allows_for_dependence() -> None:
 
 
 def test_a_line_goes_from_level_to_level() -> None:
-    assert line_through(np.linspace(10.0, 40.0, 700)) == (pytest.approx(10.0), pytest.approx(40.0))
+    assert line_through(np.linspace(10.0, 40.0, 700)) == pytest.approx((10.0, 40.0))
 
 
 def test_a_record_comes_as_often_as_chance_lets_it() -> None:

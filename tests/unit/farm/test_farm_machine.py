@@ -51,9 +51,10 @@ class Play:
 
     def up(self) -> Play:
         assert self.tell(Tick()) == [Start(BoardAct.BOOT)]
-        assert self.state.phase is BoardPhase.BOOTING
+        phases = [self.state.phase]
         assert self.tell(ActEnded(BoardAct.BOOT, link="ssh://root@one", newest="1"), 20) == []
-        assert self.state.phase is BoardPhase.READY
+        phases.append(self.state.phase)
+        assert phases == [BoardPhase.BOOTING, BoardPhase.READY]
         return self
 
 

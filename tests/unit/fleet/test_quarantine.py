@@ -91,7 +91,8 @@ def test_the_commands_print_what_their_schemas_say(bench: ShardBench, tmp_path: 
     def printed(*words: str) -> dict[str, Any]:
         options = ["--database", f"sqlite:///{tmp_path}/history.sqlite", "--json"]
         done = CliRunner().invoke(command, [*words, *options], catch_exceptions=False)
-        return require_valid(f"farm quarantine {words[0]}", done.stdout)
+        document: dict[str, Any] = require_valid(f"farm quarantine {words[0]}", done.stdout)
+        return document
 
     assert len(printed("list")["quarantined"]) == 1
     assert printed("lift", board().machine, "--reason", "because", "--by", "ann")["lifted"]["by"] == "ann"

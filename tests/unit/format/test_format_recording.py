@@ -140,7 +140,7 @@ def _set(*keys: Any) -> Callable[[list[Line]], None]:
     return change
 
 
-CONTRADICTIONS = {
+CONTRADICTIONS: dict[str, Callable[[list[Line]], object]] = {
     "buckets sum to": _set(1, "series", 0, "count", 5),
     "do not ascend": _set(1, "series", 0, "buckets", [[5, 2], [1, 2]]),
     "outside its bucket": _set(1, "series", 0, "max", 7_000_000),

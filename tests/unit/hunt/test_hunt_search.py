@@ -195,7 +195,8 @@ def test_a_trial_that_could_not_be_made_ends_no_confirmation_unless_it_fails_twi
                 value = 1_000_000 if ask.subject == "none" else 8_000_000
                 ask = asking.send(TrialResult([] if fails(trial) else [value] * 4, 100))
         except StopIteration as end:
-            return end.value
+            result: Confirmed | None = end.value
+            return result
         raise AssertionError
 
     assert confirmed(lambda trial: trial % 3 == 2) is not None
