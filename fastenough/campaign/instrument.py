@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, cast
 
 from fastenough.board import Booted
 from fastenough.campaign.plan import Instrument
@@ -90,7 +89,7 @@ class InstrumentRun:
         head = RunHead(
             "", implementation, calibration=instrument.calibration, self_test=instrument.self_test, port=instrument.name
         )
-        self._run = GaugeRun(instrument.gauge, request, head, cast(IO[bytes], _Lines(transcript)), INTERVAL_NS)
+        self._run = GaugeRun(instrument.gauge, request, head, _Lines(transcript), INTERVAL_NS)
 
     @property
     def first(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, TypedDict, cast
+from typing import TypedDict
 
 import click
 
@@ -28,6 +28,7 @@ from fastenough.gauge.session import Gauge
 from fastenough.implementations import IMPLEMENTATIONS
 from fastenough.model import EMULATED, BadInput, ExitStatus, FastenoughError, Outcome
 from fastenough.recording import Histogram, Recording, read_recording
+from fastenough.recording.building import LineStream
 from fastenough.store import Store
 
 port_argument = click.argument("port", required=False)
@@ -155,7 +156,7 @@ class _FileTarget:
         self.location = {"recording": str(path)}
 
     @contextmanager
-    def stream(self) -> Iterator[IO[bytes]]:
+    def stream(self) -> Iterator[LineStream]:
         """A stream to the file, which is removed if nothing was written."""
         with self._path.open("xb") as stream:
             try:
@@ -178,9 +179,9 @@ class _StoreTarget:
         self._path = path
 
     @contextmanager
-    def stream(self) -> Iterator[IO[bytes]]:
+    def stream(self) -> Iterator[LineStream]:
         try:
-            yield cast(IO[bytes], self._run)
+            yield self._run
         finally:
             self._run.seal()
 

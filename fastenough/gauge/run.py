@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import IO
 
 from fastenough import __version__
 from fastenough.gauge.calibration import Calibration, SelfTest, usable_tick_ps
@@ -17,7 +16,7 @@ from fastenough.gauge.raw_samples import FINE_K, RawSamples
 from fastenough.gauge.session import Gauge, describe
 from fastenough.model import EMULATED, BadInput, FastenoughError, Outcome, Role, Series
 from fastenough.recording import End, Head, Histogram, Instant, RecordingWriter
-from fastenough.recording.building import end_line, head_line, interval_line, interval_series, series_end
+from fastenough.recording.building import LineStream, end_line, head_line, interval_line, interval_series, series_end
 from fastenough.recording.head import Tool
 
 STREAMED_PERIOD_NS = 125_000
@@ -150,7 +149,7 @@ class GaugeRun:
     """
 
     def __init__(
-        self, gauge: Gauge, request: Response | Periodic, head: RunHead, stream: IO[bytes], interval_ns: int
+        self, gauge: Gauge, request: Response | Periodic, head: RunHead, stream: LineStream, interval_ns: int
     ) -> None:
         self._gauge = gauge
         self._request = request

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import IO, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -368,10 +368,20 @@ def end_of_recording(recording: Recording, outcome: Outcome, reasons: Sequence[s
     return End(outcome, tuple(reasons), recording.stopped, series)
 
 
+class LineStream(Protocol):
+    """Where a recording is written: a binary file, or an object that takes its lines one by one."""
+
+    def write(self, raw: bytes, /) -> int:
+        """Take one whole line; return its length."""
+
+    def flush(self) -> None:
+        """Pass on what was written."""
+
+
 class RecordingWriter:
     """Writes one whole line per write, so that an interruption truncates at most the last line."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: LineStream) -> None:
         self._stream = stream
 
     def line(self, line: Mapping[str, Any]) -> None:

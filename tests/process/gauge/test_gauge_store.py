@@ -193,7 +193,7 @@ HEAD: dict[str, Any] = {
 
 def stored(store: Store, outside: StatedBoard, serial: str | None = None, port: str = "/dev/ttyACM0") -> Recording:
     run = StoredRun(store, "response", outside)
-    writer = RecordingWriter(run)  # type: ignore[arg-type]
+    writer = RecordingWriter(run)
     histogram = Histogram.from_values([1600] * 100_000, 10)
     writer.line(HEAD | {"instrument": {"name": "gauge", "port": port, "serial": serial}})
     writer.line(
