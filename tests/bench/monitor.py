@@ -24,6 +24,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import io
 import json
 import os
 import resource
@@ -291,7 +292,8 @@ def _options() -> argparse.Namespace:
 
 
 def main() -> None:
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    assert isinstance(sys.stdout, io.TextIOWrapper)
+    sys.stdout.reconfigure(line_buffering=True)
     chosen = _options()
     if os.geteuid() != 0:
         sys.exit("bench: tracing needs root; run it as root")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from pyarrow import parquet
 from sqlalchemy import func, select
 
 from fastenough.fleet import tables
-from fastenough.fleet.archive import FleetArchive
+from fastenough.fleet.archive import ArchiveRow, FleetArchive, PartPlace
 from fastenough.fleet.chunk import Chunk, shard_of
 from fastenough.fleet.simulated import CPUS, SimulatedBoard
 from fastenough.fleet.stream import Message, StreamState
@@ -58,8 +59,8 @@ def fail_after_the_part(bench: ShardBench, monkeypatch: pytest.MonkeyPatch, *chu
     """As a taker that is killed between the part of the archive and the commit."""
     write = FleetArchive.write
 
-    def failing(self: FleetArchive, *words: object) -> None:
-        write(self, *words)  # type: ignore[arg-type]
+    def failing(self: FleetArchive, place: PartPlace, rows: Iterable[tuple[str, ArchiveRow]]) -> None:
+        write(self, place, rows)
         raise FastenoughError("killed between part and commit")
 
     with monkeypatch.context() as patched, pytest.raises(FastenoughError):

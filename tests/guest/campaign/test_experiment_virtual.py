@@ -33,6 +33,7 @@ from fastenough.virtual.gauge import SimulatedGauge
 from fastenough.virtual.kernels import Kernel
 from fastenough.virtual.module import build_module
 from fastenough.virtual.packages import fetch
+from fastenough.virtual.pins import Pins
 from tests.support.presence import present
 from tests.support.processes import eventually, with_words
 from tests.support.virtual_boards import require_simulated_gauge
@@ -163,8 +164,8 @@ class Unplugging:
         self.gauges: list[SimulatedGauge] = []
         begin = SimulatedGauge.__init__
 
-        def remember(gauge: SimulatedGauge, *arguments: object) -> None:
-            begin(gauge, *arguments)  # type: ignore[arg-type]
+        def remember(gauge: SimulatedGauge, directory: Path, pins: Pins) -> None:
+            begin(gauge, directory, pins)
             self.gauges.append(gauge)
 
         monkeypatch.setattr(SimulatedGauge, "__init__", remember)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,7 @@ def test_the_module_refuses_what_would_hurt(
 
 
 @pytest.fixture(scope="module")
-def refusing():  # type: ignore[no-untyped-def]
+def refusing() -> Iterator[VirtualBoard]:
     with VirtualBoard("stock") as board:
         yield board
 

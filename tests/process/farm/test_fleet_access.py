@@ -126,7 +126,10 @@ def test_a_board_reads_neither_answers_nor_orders_of_others(server: FleetServer,
 
 def _arrived(client: Client) -> list[str]:
     """The topics of what a client has received."""
-    return [str(message.topic) for message in client._queue._queue]  # type: ignore[attr-defined]
+    topics = []
+    while not client._queue.empty():
+        topics.append(str(client._queue.get_nowait().topic))
+    return topics
 
 
 @pytest.mark.slow

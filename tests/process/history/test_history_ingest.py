@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ from fastenough.recording.building import line_bytes
 from fastenough.store import Store
 from tests.support.farm_data import FarmData
 from tests.support.history_rows import all_rows
-from tests.support.recordings import WALL_NS, Plan, instant, latencies, quiet, write
+from tests.support.recordings import WALL_NS, Plan, PlanFields, instant, latencies, quiet, write
 from tests.support.tools import ROOT
 
 pytestmark = pytest.mark.untimed
@@ -72,9 +73,9 @@ def recorded(tmp_path: Path, plan: Plan) -> bytes:
     return write(tmp_path / f"{plan.run_id}.jsonl", plan).read_bytes()
 
 
-def long_plan(**more: object) -> Plan:
+def long_plan(**more: Unpack[PlanFields]) -> Plan:
     """Two hours of five-minute intervals on two CPUs."""
-    return replace(Plan(latencies(3, intervals=24, per_interval=300), interval_ns=300 * 10**9), **more)  # type: ignore[arg-type]
+    return replace(Plan(latencies(3, intervals=24, per_interval=300), interval_ns=300 * 10**9), **more)
 
 
 def totals(history: History, board: str) -> dict[int, int]:

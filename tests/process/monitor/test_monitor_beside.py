@@ -25,9 +25,9 @@ from tests.support.recordings import quiet, recording
 LIMIT = Requirement(1_000_000)
 
 
-def _plan(**more: object) -> Plan:
+def _plan() -> Plan:
     entry = Entry("timer", ("none",), 1.0, {"interval": ("1ms",), "policy": ("other",), "latency": ("off",)}, repeat=2)
-    return Plan("beside", (entry,), boards=("local",), monitor=True, **more)  # type: ignore[arg-type]
+    return Plan("beside", (entry,), boards=("local",), monitor=True)
 
 
 def _measured(
@@ -99,18 +99,20 @@ def test_the_threads_of_a_run_are_watched_and_no_other_probes(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("how", "outcome", "said"),
+    ("refusing", "outcome", "said"),
     [
-        ({"refusing": (5, "needs root")}, Outcome.NOT_APPLICABLE, "needs root"),
-        ({"refusing": (4, "it broke")}, Outcome.FAILED, "it broke"),
-        ({"dying": True}, Outcome.FAILED, "status 3"),
+        ((5, "needs root"), Outcome.NOT_APPLICABLE, "needs root"),
+        ((4, "it broke"), Outcome.FAILED, "it broke"),
+        (None, Outcome.FAILED, "status 3"),
     ],
 )
 def test_a_fault_of_the_monitor_is_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, object], outcome: Outcome, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusing: tuple[int, str] | None, outcome: Outcome, said: str
 ) -> None:
+    """It refuses to start, or dies before its end."""
     told: list[str] = []
-    store, campaign = _measured(tmp_path, monkeypatch, _plan(), install(tmp_path, **how), told)  # type: ignore[arg-type]
+    monitor = install(tmp_path, refusing=refusing, dying=refusing is None)
+    store, campaign = _measured(tmp_path, monkeypatch, _plan(), monitor, told)
     kept = [store.load(run) for run in campaign.runs]
     assert [one.outcome for one in kept] == [Outcome.COMPLETED, outcome] * 2
     assert said in kept[1].reasons[0]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import pytest
 
@@ -58,8 +59,16 @@ def _line(changed: Callable[[bytes], bytes], by: str = "ann") -> Callable[[Order
     return message
 
 
-def _order(**columns: object) -> Callable[[OrderedBoard], bytes]:
-    return lambda board: board.signed(replace(order(), **columns))  # type: ignore[arg-type]
+class OrderFields(TypedDict, total=False):
+    id: str
+    expires_s: int
+    by: str
+    action: str
+    value: str
+
+
+def _order(**fields: Unpack[OrderFields]) -> Callable[[OrderedBoard], bytes]:
+    return lambda board: board.signed(replace(order(), **fields))
 
 
 def _now_us(ahead_s: float) -> int:

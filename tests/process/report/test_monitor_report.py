@@ -19,7 +19,7 @@ from fastenough.recording.interval import Interval
 from fastenough.recording.wakeups import key_of, wakeups
 from fastenough.report import write_report
 from fastenough.report.context import make_context
-from fastenough.report.document import Picture, ReportTable
+from fastenough.report.document import Picture, ReportTable, Text
 from fastenough.report.sections import events, stations
 from fastenough.web.pages.run import sections_of
 from tests.support.browser import faults_of
@@ -218,7 +218,9 @@ def test_nothing_seen_is_said(tmp_path: Path) -> None:
     context = make_context([untold, empty], judge([untold, empty]))
     section = stations.kernel_stages(context)
     assert section is not None and [leaf.kind for leaf in section.leaves()] == ["text", "table", "table"]
-    sentences = section.leaves()[0].lines  # type: ignore[union-attr]
+    text = section.leaves()[0]
+    assert isinstance(text, Text)
+    sentences = text.lines
     assert "no wake-up was recorded station by station" in sentences[0] and "runnable to running" in sentences[0]
     assert sentences[1].startswith("load io: no wake-up ")
     said = stations.causes(context)

@@ -177,13 +177,13 @@ def test_a_board_that_is_not_public_is_at_no_address(farm: tuple[FarmData, Histo
     for page in PAGES:
         for name in names if "{name}" in page.pattern else [""]:
             for run in runs if "{run}" in page.pattern else concluded if "{conclusion}" in page.pattern else [""]:
-                given = {
+                given: dict[str, object] = {
                     key: value
                     for key, value in (("name", name), ("run", run), ("conclusion", run), ("span", "24h"))
                     if f"{{{key}}}" in page.pattern
                 }
                 if page.asks:
-                    given["query"] = ()  # type: ignore[assignment]
+                    given["query"] = ()
                 secret = data.private in given.values() or run in private_runs or run == concluded[1]
                 try:
                     shown = page.make(site(farm), **given)

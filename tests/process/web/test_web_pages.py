@@ -492,10 +492,8 @@ def test_a_ridge_of_many_cycles_has_few_plots_and_every_sample(data: FarmData, t
 def test_the_style_sheet_has_the_colours_of_figures() -> None:
     style = assets()["site.css"][1].decode()
     light = style[: style.index("@media")]
-    assert [
-        re.search(rf"--colour-{place}: (#[0-9a-f]{{6}})", light)[1]  # type: ignore[index]
-        for place in range(len(plot.COLOURS))
-    ] == list(plot.COLOURS)
+    colours = dict(re.findall(r"--colour-(\d+): (#[0-9a-f]{6})", light))
+    assert [colours[str(place)] for place in range(len(plot.COLOURS))] == list(plot.COLOURS)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 import pytest
@@ -26,7 +28,7 @@ from fastenough.analysis.paired import (
 from fastenough.model import BadInput
 from tests.bench import ab as bench
 from tests.support.paired_truth import MACHINES, quantiles_of, sides, trials
-from tests.support.recordings import PROFILE, Plan, latencies, recording
+from tests.support.recordings import PROFILE, Plan, RunFields, latencies, recording
 from tests.support.simulated import SEED, block_of, with_block
 
 pytestmark = pytest.mark.check
@@ -42,7 +44,7 @@ ORDER = ("A", "B", "B", "A", "B", "A", "A", "B")
 """Repeated; any that has at least two pairs of either order would do."""
 
 
-def pairs_of(folder: Path, rounds: int, shift_ns: int, drift_ns: int = 0, **broken: object) -> list[Pair]:
+def pairs_of(folder: Path, rounds: int, shift_ns: int, drift_ns: int = 0, **broken: Unpack[RunFields]) -> list[Pair]:
     """Runs of 20 s whose latencies are slower by the shift with the change, and get slower by the drift from run to
     run; the first run of the third pair is as ``broken`` says."""
     found = []
@@ -53,9 +55,8 @@ def pairs_of(folder: Path, rounds: int, shift_ns: int, drift_ns: int = 0, **brok
             position = 2 * number + place
             more = (shift_ns if arm == "B" else 0) + drift_ns * position
             values = [[row + more for row in rows] for rows in latencies(position, intervals=10)]
-            change: dict[str, object] = {"head": NEVER} if arm == "B" else {}
-            change |= broken if position == 4 else {}
-            runs.append(recording(folder, Plan(values, run_id=f"run-{position}", **change)))  # type: ignore[arg-type]
+            plan = Plan(values, run_id=f"run-{position}", head=NEVER if arm == "B" else {})
+            runs.append(recording(folder, replace(plan, **broken) if position == 4 else plan))
         found.append(Pair(runs[arms.index("A")], runs[arms.index("B")], arms[0] == "B"))
     return found
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from fastenough.analysis.maxima import Maxima, maxima_of
 from fastenough.model import Series
 from fastenough.recording import Recording
 from fastenough.report.context import make_context
+from fastenough.report.document import ReportTable, Text
 from fastenough.report.sections import extremes as section
 from tests.support.extreme_values import (
     HOUR_NS,
@@ -37,7 +39,7 @@ from tests.support.extreme_values import (
     two_kinds,
     two_regimes,
 )
-from tests.support.recordings import COUNTERS, Plan, latencies, recording
+from tests.support.recordings import COUNTERS, Plan, PlanFields, latencies, recording
 
 
 def threshold_ns(values: Values, exceedances: int) -> float:
@@ -305,7 +307,7 @@ def test_two_changes_are_two() -> None:
     ]
 
 
-def _long_run(folder: Path, **changed: object) -> Recording:
+def _long_run(folder: Path, **changed: Unpack[PlanFields]) -> Recording:
     """Two CPUs, 120 intervals of 20 values, the greatest of each of which is drawn from a GEV."""
     drawn = [gev(0.0, 120, cpu) for cpu in range(2)]
     values = [
@@ -313,7 +315,7 @@ def _long_run(folder: Path, **changed: object) -> Recording:
         for cpu in drawn
     ]
     plan = Plan(values, interval_ns=10**9, period_ns=50_000_000)
-    return recording(folder, replace(plan, **changed))  # type: ignore[arg-type]
+    return recording(folder, replace(plan, **changed))
 
 
 def _parts(run: Recording) -> list[tuple[Recording, Series]]:
@@ -336,9 +338,7 @@ def test_maxima_come_out_of_a_recording(tmp_path: Path) -> None:
         ({"missed": 3, "views": ("wakeup",)}, "missed periods"),
     ],
 )
-def test_a_machine_of_which_nothing_can_be_learned_is_refused(
-    tmp_path: Path, changed: dict[str, object], reason: str
-) -> None:
+def test_a_machine_of_which_nothing_can_be_learned_is_refused(tmp_path: Path, changed: PlanFields, reason: str) -> None:
     assert all(one.levels for one in estimates(_parts(_long_run(tmp_path)))[:1])
     run = _long_run(tmp_path, **changed)
     found = estimates([(run, run.named(run.series[-1].name)[0])])
@@ -351,9 +351,9 @@ def test_the_report_tells_estimates_and_that_they_are_no_part_of_the_verdict(tmp
     made = section.section(make_context([run], judge([run])))
     assert made is not None and "the verdict does not use them" in made.lead
     table = made.leaves()[0]
-    assert table.kind == "table" and table.name == "extremes"  # type: ignore[union-attr]
-    assert "exceeded once an hour [µs]" in [column.title for column in table.columns]  # type: ignore[union-attr]
-    lines = [line for part in made.leaves() if part.kind == "text" for line in part.lines]  # type: ignore[union-attr]
+    assert isinstance(table, ReportTable) and table.name == "extremes"
+    assert "exceeded once an hour [µs]" in [column.title for column in table.columns]
+    lines = [line for part in made.leaves() if isinstance(part, Text) for line in part.lines]
     assert [
         "fewer than 50 maxima, from 120 intervals: it takes 250 intervals, which are 4.17 min" in line for line in lines
     ] == [True]

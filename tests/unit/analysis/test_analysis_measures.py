@@ -19,7 +19,8 @@ from fastenough.recording.histogram import bucket_lowest
 from fastenough.report.context import make_context
 from fastenough.report.document import ReportTable
 from fastenough.report.sections.percentiles import percentiles
-from tests.support.recordings import PROFILE, Plan, latencies, recording
+from tests.support.presence import present
+from tests.support.recordings import PROFILE, Plan, RunFields, latencies, recording
 
 
 def _merged(histogram: Histogram, name: str = "wakeup", period_ns: int | None = 1_000_000) -> Merged:
@@ -68,7 +69,7 @@ def test_an_interval_needs_blocks_of_time_and_disturbances_and_is_wider_for_burs
     even, uneven, short = (measures.quantile(0.95) for measures in found)
     assert even.lower_ns is not None and even.upper_ns is not None and even.reason is None
     assert even.lower_ns < 1950 < even.upper_ns and even.upper_ns - even.lower_ns < 12
-    assert uneven.lower_ns is None or uneven.upper_ns - uneven.lower_ns > 300  # type: ignore[operator]
+    assert uneven.lower_ns is None or present(uneven.upper_ns, "upper end") - uneven.lower_ns > 300
     assert short.lower_ns is None and found[0].quantile(0.99999).lower_ns is None
 
 
@@ -140,10 +141,10 @@ def test_instrument_ticks_are_turned_into_time(tmp_path: Path) -> None:
         ({"settings": ({"name": "priority", "requested": 50, "in_effect": 50},)}, "different settings"),
     ],
 )
-def test_what_differs_may_not_be_added_and_is_named(tmp_path: Path, change: dict[str, object], word: str) -> None:
+def test_what_differs_may_not_be_added_and_is_named(tmp_path: Path, change: RunFields, word: str) -> None:
     values = latencies(2, cpus=1, intervals=2)
     one = recording(tmp_path, Plan(values))
-    other = recording(tmp_path, Plan(values, run_id="run-2", **change))  # type: ignore[arg-type]
+    other = recording(tmp_path, Plan(values, run_id="run-2", **change))
     with pytest.raises(MixedRuns, match="run-1 and run-2 cannot be merged") as refusal:
         merge_samples([(one, one.named("wakeup")[0]), (other, other.named("wakeup")[0])])
     assert word in str(refusal.value)
@@ -226,10 +227,10 @@ def test_comparison_intervals_hold_their_confidence(tmp_path: Path) -> None:
         ({"series": {"two_sided": True}}, "different two-sided"),
     ],
 )
-def test_what_may_not_be_compared_is_refused(tmp_path: Path, change: dict[str, object], word: str) -> None:
+def test_what_may_not_be_compared_is_refused(tmp_path: Path, change: RunFields, word: str) -> None:
     values = latencies(2, cpus=1, intervals=2)
     one = recording(tmp_path, Plan(values))
-    other = recording(tmp_path, Plan(values, run_id="run-2", **change))  # type: ignore[arg-type]
+    other = recording(tmp_path, Plan(values, run_id="run-2", **change))
     with pytest.raises(MixedRuns, match=f"cannot be compared.*{word}.*[(][a-z].*[)]"):
         compare(one, other)
     third = recording(tmp_path, Plan(values, run_id="run-3"))

@@ -43,10 +43,11 @@ def _looked_at(rate: float, longest: float, repetitions: int) -> tuple[NDArray[n
     """Allowed events until the first PASS, and the first FAIL, of machines that are looked at all the time."""
     expected = np.arange(STEP, longest, STEP)
     events = np.random.default_rng(1).poisson(rate * STEP, (repetitions, expected.size)).cumsum(axis=1)
-    return tuple(
-        np.where(found.any(axis=1), expected[found.argmax(axis=1)], math.inf)
-        for found in (events <= _most_that_pass(expected), events >= _least_that_fail(expected))
-    )  # type: ignore[return-value]
+    passed, failed = (
+        np.where(reached.any(axis=1), expected[reached.argmax(axis=1)], math.inf)
+        for reached in (events <= _most_that_pass(expected), events >= _least_that_fail(expected))
+    )
+    return passed, failed
 
 
 @pytest.mark.parametrize("rate", [1.0, 1.05])

@@ -14,6 +14,7 @@ from collections import Counter
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -28,7 +29,7 @@ from fastenough.recording import Histogram, Recording, read_recording
 from fastenough.recording.building import line_bytes
 from tests.support.cli_calls import ROOT, command_line
 from tests.support.junit_rules import faults
-from tests.support.recordings import Plan, latencies, quiet, recording
+from tests.support.recordings import Plan, RunFields, latencies, quiet, recording
 
 ANOTHER_ENCODERS = b"HISTFAAAADJ4nJNpmSzMwMAgwgABzFCaEURwALH9B6gAG9N3eS6B3/wsmz1u8G+2YvqbwgIArKkJEw=="
 """These values, as the HdrHistogram project's own library for Python encodes them with three digits."""
@@ -254,16 +255,8 @@ def test_series_that_differ_in_size_and_runs_that_differ_in_parameters_are_disti
 def test_every_field_of_the_identity_of_a_series_is_exported(own: Recording, name: str) -> None:
     """What is left out says how values are stored, not which values they are."""
     one = replace(own.series[0], labels={"a": 1})
-    changed = replace(
-        one,
-        **{
-            name: {  # type: ignore[arg-type]
-                "labels": {"a": 2},
-                "role": Role.THROUGHPUT,
-                "corrected": True,
-            }.get(name, 77)
-        },
-    )
+    values: dict[str, Any] = {"labels": {"a": 2}, "role": Role.THROUGHPUT, "corrected": True}
+    changed = replace(one, **{name: values.get(name, 77)})
     assert SeriesTotal(own, one, own.totals[0]).identity != SeriesTotal(own, changed, own.totals[0]).identity
 
 
@@ -350,10 +343,10 @@ def test_what_a_ci_server_would_not_take_is_found(tmp_path: Path, old: bytes, ne
     ],
 )
 def test_only_a_pass_is_a_test_that_passed(
-    tmp_path: Path, limit_ns: int | None, change: dict[str, object], expected: str | None
+    tmp_path: Path, limit_ns: int | None, change: RunFields, expected: str | None
 ) -> None:
     required = {} if limit_ns is None else {"requirement": {"limit_ns": limit_ns, "miss_rate": 0, "confidence": 0.95}}
-    plan = replace(Plan(quiet("run-1"), head=required), **change)  # type: ignore[arg-type]
+    plan = replace(Plan(quiet("run-1"), head=required), **change)
     case = case_of([recording(tmp_path, plan)])
     assert [kind for kind in ("failure", "error", "skipped") if case.find(kind) is not None] == (
         [] if expected is None else [expected]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from fastenough.board import AS_BOOTED
+from fastenough.board.base import Booted
 from fastenough.campaign import Entry, Plan
 from fastenough.campaign.expand import PHASES_WITHIN_NS
 from fastenough.hunt.extent import TrialCount
@@ -18,7 +20,8 @@ from fastenough.hunt.stressors import STRESSORS
 from fastenough.jobs import hunt as hunting
 from fastenough.jobs.hunt import BoardCapacity, Hunt, HuntResult, make_hunt
 from fastenough.jobs.job_store import OneCampaign
-from fastenough.model import BadInput, Outcome
+from fastenough.link import FakeLink
+from fastenough.model import BadInput, Configuration, Outcome
 from fastenough.store import Store
 
 TRIGGER = "flock"
@@ -35,18 +38,22 @@ class _Bench:
     boots: int = 0
     trials: list[tuple[str, int]] = field(default_factory=list)
     commands: list[tuple[str, ...]] = field(default_factory=list)
+    name: str = "deterministic"
+
+    def configurations(self) -> tuple[str, ...]:
+        return (AS_BOOTED,)
 
     @contextmanager
-    def boot(self, configuration: str) -> Iterator[object]:
+    def boot(self, configuration: str) -> Iterator[Booted]:
         self.boots += 1
-        yield None
+        yield Booted(FakeLink({}), Configuration(configuration), "fastenough-probe")
 
-    def measure(self, plan: Plan, *args: object, **more: object) -> object:
+    def measure(self, plan: Plan, *args: object, opened: Callable[[str], object], **more: object) -> object:
         (entry,) = plan.entries
         assert entry.phase_ns is not None
         self.trials.append((entry.loads[0], entry.phase_ns))
         self.commands += [command for load in plan.loads.values() for command in load.commands]
-        more["opened"]("deterministic")  # type: ignore[operator]
+        opened("deterministic")
         planted = any(f"--{TRIGGER}" in command for load in plan.loads.values() for command in load.commands)
         return SimpleNamespace(stopped=False, runs=(f"{30_000 + 400_000 * planted + entry.phase_ns // 1000}",))
 
@@ -62,7 +69,7 @@ def _hunt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trials: int) -> tuple
         OneCampaign, "load", lambda self, run: SimpleNamespace(outcome=Outcome.COMPLETED, run_id=run, reasons=())
     )
     hunt = Hunt(PLAN, TrialCount(trials), fixed=("none", "cpu"))
-    hunted = make_hunt(hunt, Store(tmp_path), lambda progress, ask: None, opened=lambda name: bench)  # type: ignore[arg-type, return-value]
+    hunted = make_hunt(hunt, Store(tmp_path), lambda progress, ask: None, opened=lambda name: bench)
     return hunted, bench
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from itertools import combinations, count
+from typing import TypeVar
 
 import pytest
 
@@ -25,6 +26,7 @@ from fastenough.hunt.trials import (
     LEVEL,
     Phase,
     TrialBudget,
+    TrialGenerator,
     TrialRequest,
     TrialResult,
     chance,
@@ -153,18 +155,21 @@ def test_candidates_are_the_worst_turns_that_were_none_before() -> None:
     assert search._candidates(3) == worst[tried : tried + 3]
 
 
-def answered(tails: dict[Recipe | str, float], asking: object, noise: float = 0.0) -> object:
+T = TypeVar("T")
+
+
+def answered(tails: dict[Recipe | str, float], asking: TrialGenerator[T], noise: float = 0.0) -> T:
     """Run a part of a search with the tails that are given; others are 10."""
     drawn = random.Random(5)
-    generator = asking
     try:
-        ask = next(generator)  # type: ignore[call-overload]
+        ask = next(asking)
         while True:
             subject = ask.subject if isinstance(ask.subject, str) else ask.subject[0]
             tail = tails.get(subject, 10.0) + drawn.gauss(0.0, noise)
-            ask = generator.send(TrialResult([round(2**tail)] * 4, 1000))  # type: ignore[attr-defined]
+            ask = asking.send(TrialResult([round(2**tail)] * 4, 1000))
     except StopIteration as end:
-        return end.value
+        result: T = end.value
+        return result
 
 
 def test_halving_keeps_the_worst_and_costs_what_is_said() -> None:

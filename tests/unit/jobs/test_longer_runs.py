@@ -19,7 +19,7 @@ from tests.support.extreme_values import gev
 from tests.support.recordings import Plan, write
 
 
-def _stored(store: Store, scratch: Path, seconds: int, greatest_ns: int, **more: object) -> Recording:
+def _stored(store: Store, scratch: Path, seconds: int, greatest_ns: int, load: str = "none") -> Recording:
     """A run of two CPUs; on the second, values are greater by 1 ms."""
     tail = np.minimum(gev(0.0, seconds, 1), 90_000.0)
     tail[-1] = greatest_ns
@@ -31,7 +31,7 @@ def _stored(store: Store, scratch: Path, seconds: int, greatest_ns: int, **more:
         interval_ns=10**9,
         period_ns=50_000_000,
         views=("wakeup_corrected",),
-        **more,  # type: ignore[arg-type]
+        load=load,
     )
     for line in write(scratch / "recording", plan).read_bytes().splitlines(keepends=True):
         writer.line(line)

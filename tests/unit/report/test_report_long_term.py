@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fastenough.analysis import judge
-from fastenough.analysis.long_term import FIVE_MINUTES_NS, STRETCHES_NS, five_minutes, stretch_for, stretches
+from fastenough.analysis.long_term import FIVE_MINUTES_NS, STRETCHES_NS, Part, five_minutes, stretch_for, stretches
 from fastenough.recording import Recording
 from fastenough.recording.histogram import bucket_highest, bucket_lowest
 from fastenough.report import write_report
@@ -40,13 +40,13 @@ def _run(
     return made
 
 
-def _parts(*runs: Recording) -> list[tuple[Recording, object]]:
+def _parts(*runs: Recording) -> list[Part]:
     return [(run, series) for run in runs for series in run.series]
 
 
 def test_five_minutes_hold_the_greatest_of_all_cpus(tmp_path: Path) -> None:
     run = _run(tmp_path, "one", [[10, 20, 90, 5], [11, 19, 30, 6]])
-    found = five_minutes(_parts(run))  # type: ignore[arg-type]
+    found = five_minutes(_parts(run))
     assert found is not None
     assert found.maximum_ns.tolist() == [11_000, 20_000, 90_000, 6_000]
     assert found.begin_wall_ns.tolist() == [FIRST + place * FIVE_MINUTES_NS for place in range(4)]
@@ -59,7 +59,7 @@ def test_shorter_intervals_are_gathered_and_gaps_stay(tmp_path: Path) -> None:
     """Minutes: five of them make one; a second run comes an hour later."""
     one = _run(tmp_path, "one", [[10, 50, 20, 10, 10, 7, 7, 7, 7, 8]], interval_ns=FIVE_MINUTES_NS // 5)
     other = _run(tmp_path, "other", [[33]], FIRST + HOUR_NS)
-    found = five_minutes(_parts(other, one))  # type: ignore[arg-type]
+    found = five_minutes(_parts(other, one))
     assert found is not None and found.maximum_ns.tolist() == [50_000, 8_000, 33_000]
     assert found.begin_wall_ns.tolist() == [FIRST, FIRST + FIVE_MINUTES_NS, FIRST + HOUR_NS]
 
@@ -68,7 +68,7 @@ def test_longer_intervals_are_drawn_as_long_as_they_took(tmp_path: Path) -> None
     """Nothing of an hour that was measured is a gap, whatever a clock that was set made of its length."""
     run = _run(tmp_path, "hours", [[10, 50, 20]], FIRST + 17 * 10**9, interval_ns=HOUR_NS)
     run.timeline.end_wall_ns[-1] += 10**6 * HOUR_NS
-    found = five_minutes(_parts(run))  # type: ignore[arg-type]
+    found = five_minutes(_parts(run))
     assert found is not None and found.longest_ns == HOUR_NS
     assert found.begin_wall_ns.tolist() == [FIRST + place * FIVE_MINUTES_NS for place in range(36)]
     assert found.maximum_ns.tolist() == [10_000] * 12 + [50_000] * 12 + [20_000] * 12
@@ -76,20 +76,20 @@ def test_longer_intervals_are_drawn_as_long_as_they_took(tmp_path: Path) -> None
 
 def test_the_greatest_of_a_stretch_is_exact(tmp_path: Path) -> None:
     run = _run(tmp_path, "one", [[10, 20, 91, 5], [11, 19, 30, 93]])
-    (stretch,) = stretches(_parts(run), HOUR_NS)  # type: ignore[arg-type]
+    (stretch,) = stretches(_parts(run), HOUR_NS)
     assert stretch.maximum_ns == 93_000
 
 
 def test_nothing_is_nothing(tmp_path: Path) -> None:
     empty = recording(tmp_path, Plan([[np.empty(0, dtype=np.int64)]], interval_ns=10**9))
-    assert five_minutes(_parts(empty)) is None  # type: ignore[arg-type]
-    assert stretches(_parts(empty), HOUR_NS) == []  # type: ignore[arg-type]
+    assert five_minutes(_parts(empty)) is None
+    assert stretches(_parts(empty), HOUR_NS) == []
 
 
 def test_stretches_hold_every_value_once(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     run = _run(tmp_path, "one", random.integers(5, 900, (2, 40)).tolist(), FIRST + 7 * FIVE_MINUTES_NS)
-    held = stretches(_parts(run), HOUR_NS)  # type: ignore[arg-type]
+    held = stretches(_parts(run), HOUR_NS)
     assert sum(stretch.n for stretch in held) == 2 * 40 * 3
     assert [stretch.begin_wall_ns for stretch in held] == sorted(
         {int(wall_ns) // HOUR_NS * HOUR_NS for wall_ns in run.timeline.begin_wall_ns}
@@ -169,7 +169,7 @@ def test_no_maximum_is_drawn_lower_than_it_is(tmp_path: Path) -> None:
     """More five minutes than columns: each column shows the greatest of those it stands for."""
     maxima = np.random.default_rng(2).integers(20, 60, 5000).tolist()
     maxima[1234] = 90
-    found = five_minutes(_parts(_run(tmp_path, "one", [maxima])))  # type: ignore[arg-type]
+    found = five_minutes(_parts(_run(tmp_path, "one", [maxima])))
     assert found is not None
     edges, heights = long_term._columns(found, FIRST, FIRST + 5000 * FIVE_MINUTES_NS)
     assert heights.size <= 1200 and edges.size == heights.size + 1
