@@ -15,6 +15,7 @@ from fastenough.analysis.costs import COUNTED, CostFigures, cost_figures
 from fastenough.campaign import Entry, Plan, run_campaign
 from fastenough.model import NotApplicable
 from fastenough.report.context import make_context
+from fastenough.report.document import ReportTable
 from fastenough.report.sections.costs import section
 from fastenough.store import Store
 from fastenough.virtual.cost_model import COST_MODELS, CostModel, require_interface
@@ -86,6 +87,7 @@ def test_a_run_of_the_board_is_stored_and_reported_with_its_costs(tmp_path: Path
     shown = section(make_context([recording], judge([recording])))
     assert shown is not None
     (table,) = shown.parts
+    assert isinstance(table, ReportTable)
     assert [row[1:] for row in table.rows] == [
         [each.counted, each.paths, each.minimum, each.median, each.upper_quartile] for each in figures.values()
     ]

@@ -114,6 +114,18 @@ def test_the_other_commands_print_their_documents(archive: Path, tmp_path: Path,
     assert document[name] == value
 
 
+def _begin(command: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
+    """A program of this checkout, without input and output."""
+    return subprocess.Popen(
+        command,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
 def test_the_command_ranks_the_planted_causes(archive: Path) -> None:
     options = ("--above", "100us", "--since", "2026-01-01", "--workers", "1", "--json")
     done = command_line("farm", "causes", "--archive", str(archive), *options)
@@ -137,18 +149,6 @@ def test_bad_input_of_causes_is_one_line_with_status_2(tmp_path: Path, options: 
     done = command_line("farm", "causes", "--archive", str(tmp_path), "--workers", "1", *options)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
-
-
-def _begin(command: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
-    """A program of this checkout, without input and output."""
-    return subprocess.Popen(
-        command,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
 
 
 def test_a_scheduler_of_a_cluster_gives_the_same_results(archive: Path, tmp_path: Path) -> None:

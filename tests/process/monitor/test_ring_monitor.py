@@ -107,6 +107,10 @@ def test_each_recording_has_maxima_and_culprits_of_its_own(
     assert 0.9 * woken < sum(stations) <= due + 3, "of the few wake-ups that are not counted here, most are by others"
 
 
+def _many(ring: Path, count: int) -> bool:
+    return len(files(ring)) >= count
+
+
 @pytest.mark.slow
 def test_the_greatest_events_precede_the_last_interval(
     monitor: Path, task: subprocess.Popen[bytes], tmp_path: Path
@@ -127,10 +131,6 @@ def test_the_greatest_events_precede_the_last_interval(
         for series in recording.series:
             maxima = [event.value or 0 for event in recording.events if event.series == series.id]
             assert max(maxima, default=None) == recording.totals[series.id].maximum
-
-
-def _many(ring: Path, count: int) -> bool:
-    return len(files(ring)) >= count
 
 
 def test_killed_monitors_leave_sound_recordings_and_tell_the_gap(

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.untimed
 @pytest.fixture(scope="module")
 def programs(probe_binary: str, monitor_binary: Path, inject_binary: Path, build_directory: Path) -> dict[str, str]:
     publisher = [program(build_directory, f"target/publisher/fastenough-{name}") for name in ("publisher", "executor")]
-    return {Path(one).name: str(one) for one in (probe_binary, monitor_binary, inject_binary, *publisher)}
+    paths = [Path(probe_binary), monitor_binary, inject_binary, *map(Path, publisher)]
+    return {path.name: str(path) for path in paths}
 
 
 @pytest.fixture(scope="module")

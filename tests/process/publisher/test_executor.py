@@ -24,6 +24,7 @@ from tests.support.cli_calls import command_line
 from tests.support.executing_boards import CARRY_OUT, ExecutingBoard, shells
 from tests.support.json_documents import require_valid
 from tests.support.ordered_boards import MACHINE, OrderedBoard
+from tests.support.presence import present
 from tests.support.privileges import needs_root
 from tests.support.processes import eventually, recorded, with_words
 from tests.support.publishing import running_bus
@@ -240,7 +241,7 @@ def test_a_trace_that_does_not_fit_into_an_answer_stays_on_the_board(board: Exec
             answer = board.board.answer(board.board.signed(order("trace", "1s")))
             assert answer is not None and (answer.state, answer.attachment) == ("done", b"")
             time.sleep(1)  # their names have the second
-    path = Path(answer.detail.partition(": ")[0])
+    path = Path(present(answer, "answer").detail.partition(": ")[0])
     assert _unpacked(path)["kernel-trace.txt"] == content
     assert sorted(path.parent.iterdir())[-1] == path and len(list(path.parent.iterdir())) == 4
 
