@@ -3,21 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
+from typing import ParamSpec
 
 import pytest
 from pyarrow import parquet
 from sqlalchemy import func, select
 
 from fastenough.fleet import tables
-from fastenough.fleet.archive import ArchiveRow, FleetArchive, PartPlace
+from fastenough.fleet.archive import FleetArchive
 from fastenough.fleet.chunk import Chunk, shard_of
 from fastenough.fleet.simulated import CPUS, SimulatedBoard
 from fastenough.fleet.stream import Message, StreamState
 from fastenough.fleet.taker import Shard, Taken
 from fastenough.model import FastenoughError
 
+P = ParamSpec("P")
 BEGIN_S = 1_795_000_000.0
 STREAM = StreamState("today", 10**6)
 
@@ -55,14 +57,16 @@ def intervals(count: int) -> list[tuple[str, int, int]]:
     return [(board().run, cpu, number) for cpu in range(CPUS) for number in range(count)]
 
 
-def fail_after_the_part(bench: ShardBench, monkeypatch: pytest.MonkeyPatch, *chunks: Chunk) -> None:
-    """As a taker that is killed between the part of the archive and the commit."""
-    write = FleetArchive.write
-
-    def failing(self: FleetArchive, place: PartPlace, rows: Iterable[tuple[str, ArchiveRow]]) -> None:
-        write(self, place, rows)
+def _failing_after(function: Callable[P, object]) -> Callable[P, None]:
+    def failing(*arguments: P.args, **options: P.kwargs) -> None:
+        function(*arguments, **options)
         raise FastenoughError("killed between part and commit")
 
+    return failing
+
+
+def fail_after_the_part(bench: ShardBench, monkeypatch: pytest.MonkeyPatch, *chunks: Chunk) -> None:
+    """As a taker that is killed between the part of the archive and the commit."""
     with monkeypatch.context() as patched, pytest.raises(FastenoughError):
-        patched.setattr(FleetArchive, "write", failing)
+        patched.setattr(FleetArchive, "write", _failing_after(FleetArchive.write))
         bench.store(*chunks)
