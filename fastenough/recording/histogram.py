@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +71,8 @@ def _lower_and_width(magnitude_index: IndexArray, k: int) -> tuple[ValueArray, V
     return mantissa << shift, np.int64(1) << shift
 
 
+_FITS_INT64 = 2**63
+"""Below it, sums of squares are exact in 64 bits; Python's integers take several times as long."""
 _AT_ONCE = 64
 """Number of histograms added in one step: memory does not grow with the total number."""
 _MOST_DENSE = 1 << 20
@@ -162,8 +163,9 @@ class Histogram:
         if array.size == 0:
             return cls(k)
         index, count = np.unique(bucket_index(array, k), return_counts=True)
-        exact: list[int] = array.tolist()
-        return cls(k, index, count.astype(np.int64), min(exact), max(exact), sum(exact), sum(map(mul, exact, exact)))
+        least, greatest = int(array.min()), int(array.max())
+        exact = array if array.size * max(-least, greatest) ** 2 < _FITS_INT64 else array.astype(object)
+        return cls(k, index, count.astype(np.int64), least, greatest, int(exact.sum()), int((exact * exact).sum()))
 
     @classmethod
     def merged(cls, parts: Iterable[Histogram], k: int) -> Histogram:
