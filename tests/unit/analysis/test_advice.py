@@ -239,6 +239,7 @@ def test_an_idle_machine_is_not_good_enough(tmp_path: Path, store: Store) -> Non
     assert late.steps[0].rating.grade is Grade.AWFUL, "who is late when idle is late"
 
 
+@pytest.mark.check
 def test_a_setup_is_good_under_every_load_that_another_was_measured_under(tmp_path: Path, store: Store) -> None:
     runs = [
         run(tmp_path, "stock", "linux-user", 500, 0.1),

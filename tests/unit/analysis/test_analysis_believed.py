@@ -307,6 +307,7 @@ def test_settings_are_as_asked_before_and_after(
     assert assessment.verdict is expected and said in _text(assessment)
 
 
+@pytest.mark.check
 def test_ordinary_threads_are_told_by_what_is_in_effect(tmp_path: Path) -> None:
     said = "The measured threads did not run under a real-time policy"
     assert said in judge([_run(tmp_path, settings=(OTHER,))], LIMIT).cautions

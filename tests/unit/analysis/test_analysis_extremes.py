@@ -215,6 +215,7 @@ def test_a_back_test_that_fails_refuses() -> None:
     ]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("family", [GEV, GPD])
 def test_a_back_test_expects_the_level_that_one_maximum_exceeds(family: Family) -> None:
     """Of a half of 2,000 maxima one exceeds the level whose chance is 1 in 2,000."""
@@ -236,6 +237,7 @@ def test_one_stall_of_a_rare_kind_refuses(place: int, by: Callable[[Maxima], Est
         assert found.levels == () and found.model is not None and found.model.isolated < 0.05
 
 
+@pytest.mark.check
 def test_the_maximum_of_a_longer_run_refuses_an_estimate_that_does_not_reach_it() -> None:
     values = maxima(gev(0.0, 600, 1))
     alone = by_blocks(values)
@@ -292,6 +294,7 @@ def test_a_change_is_found_where_it_is_and_none_where_there_is_none() -> None:
     assert false <= stats.binom.ppf(0.999, trials, LEVEL)
 
 
+@pytest.mark.check
 def test_what_lasts_for_a_moment_is_no_change() -> None:
     """Bursts of a few maxima: shuffled one by one, two thirds of these would be taken for changes."""
     trials = 100

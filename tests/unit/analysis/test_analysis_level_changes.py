@@ -25,6 +25,7 @@ def test_sequential_ranks_count_what_came_before() -> None:
     assert stats.kstest(shares, "uniform").pvalue > 0.01, "equal values have all ranks alike"
 
 
+@pytest.mark.check
 def test_false_alarms_of_independent_values_are_no_more_than_stated() -> None:
     """A low threshold, so that there are alarms to count: 100 series of a year, at most 3.65 each on average."""
     between, alarms = 200.0, []
@@ -87,6 +88,7 @@ def test_what_passes_is_withdrawn() -> None:
         assert found.withdrawn is not None and found.noted < found.withdrawn
 
 
+@pytest.mark.check
 def test_mann_kendall_sees_a_trend_and_allows_for_dependence() -> None:
     random = np.random.default_rng(1)
     rising = random.normal(size=200) + np.arange(200) / 100

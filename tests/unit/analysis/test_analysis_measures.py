@@ -73,6 +73,7 @@ def test_an_interval_needs_blocks_of_time_and_disturbances_and_is_wider_for_burs
     assert short.lower_ns is None and found[0].quantile(0.99999).lower_ns is None
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("number", [1, 5])
 def test_intervals_of_any_number_of_runs_are_labelled(tmp_path: Path, number: int) -> None:
     runs = [recording(tmp_path, Plan(latencies(3, cpus=1), run_id=f"run-{place}")) for place in range(number)]
@@ -187,6 +188,7 @@ def test_frequency_view() -> None:
     assert highest_frequency_hz(0) is None and highest_frequency_hz(None) is None
 
 
+@pytest.mark.check
 def test_comparison_finds_a_shift_and_says_what_differs(tmp_path: Path) -> None:
     one = recording(tmp_path, Plan(latencies(5)))
     other = recording(tmp_path, Plan([[i + 3000 for i in cpu] for cpu in latencies(6)], run_id="run-2", load="cpu"))

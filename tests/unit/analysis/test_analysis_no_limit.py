@@ -30,6 +30,7 @@ def _text(assessment: Assessment) -> str:
     return " | ".join((assessment.headline, *assessment.reasons))
 
 
+@pytest.mark.check
 def test_without_a_requirement_what_was_seen_is_told_and_nothing_passes(tmp_path: Path) -> None:
     assessment = judge([_run(tmp_path)])
     worst = max(int(interval.max()) for cpu in VALUES for interval in cpu)
@@ -88,6 +89,7 @@ def test_what_was_seen_is_told_as_far_as_it_is_sound(
     assert said in _text(assessment)
 
 
+@pytest.mark.check
 def test_values_that_count_instructions_are_called_so(tmp_path: Path) -> None:
     counted = PROFILE | {"emulator": {"program": "qemu", "version": "7.2", "sha256": "ab" * 32}}
     runs = [_run(tmp_path, head={"profile": profile}) for profile in (PROFILE, counted)]
@@ -104,6 +106,7 @@ def _late_mutex(tmp_path: Path, **change: Any) -> Recording:
     return _run(tmp_path, run_id="mutex", values=LATE, head={"probe": "mutex"} | change)
 
 
+@pytest.mark.check
 def test_a_limit_is_for_the_probe_it_is_stated_for(tmp_path: Path) -> None:
     runs = [_run(tmp_path), _late_mutex(tmp_path)]
     both = judge(runs, LIMIT, probe="timer")
@@ -155,6 +158,7 @@ def test_what_was_not_applicable_is_told_apart_by_its_parameters(tmp_path: Path)
     assert found.endswith("; run handler) were not applicable here: no module") and found.count("no module") == 1
 
 
+@pytest.mark.check
 def test_what_a_run_states_itself_it_is_judged_by(tmp_path: Path) -> None:
     timer, mutex = _run(tmp_path, head=_stated(200_000)), _late_mutex(tmp_path, **_stated(900_000))
     assessment = judge([timer, mutex])
@@ -168,6 +172,7 @@ def test_what_a_run_states_itself_it_is_judged_by(tmp_path: Path) -> None:
     assert judge([timer], Requirement(1_000)).verdict is Verdict.FAIL, "the command's limit takes its place"
 
 
+@pytest.mark.check
 def test_runs_with_other_requirements_are_judged_apart(tmp_path: Path) -> None:
     runs = [
         _run(tmp_path, head=_stated(200_000)),
@@ -217,6 +222,7 @@ def test_inversions_on_purpose_and_throughput_are_never_judged(tmp_path: Path, r
     assert judge([bare], LIMIT).verdict is Verdict.INCONCLUSIVE
 
 
+@pytest.mark.check
 def test_a_failure_shown_by_sound_runs_is_not_hidden_by_a_broken_one_of_their_key(tmp_path: Path) -> None:
     late = _run(tmp_path, values=[[np.append(interval, 900_000) for interval in cpu] for cpu in VALUES])
     broken = _run(tmp_path, run_id="broken", values=latencies(2), lost=1)
@@ -226,6 +232,7 @@ def test_a_failure_shown_by_sound_runs_is_not_hidden_by_a_broken_one_of_their_ke
     assert judge([broken], LIMIT).verdict is Verdict.BROKEN
 
 
+@pytest.mark.check
 def test_parameters_in_which_runs_of_one_probe_differ_are_named_in_each_reason(tmp_path: Path) -> None:
     differing: list[dict[str, Any]] = [
         {"method": "nanosleep", "priority": 99},

@@ -42,6 +42,7 @@ def changed(fact: str, **parts: Any) -> dict[str, Any]:
     return {fact: {**PROFILE[fact], **parts}}
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("boards", "verdict"), [(5, Verdict.INCONCLUSIVE), (6, Verdict.PASS)])
 def test_six_boards_are_the_fewest_for_a_verdict(store: Store, boards: int, verdict: Verdict) -> None:
     add_boards(store, boards)
@@ -60,6 +61,7 @@ def test_a_greater_share_needs_more_boards_and_their_number_is_said(store: Store
     assert result_of(found, "number of activations")[0] == CONTRADICTED
 
 
+@pytest.mark.check
 def test_one_bad_board_fails_its_type_and_is_named(store: Store) -> None:
     add_boards(store, 7, {3: [5_000]})
     found = judged(store)
@@ -70,6 +72,7 @@ def test_one_bad_board_fails_its_type_and_is_named(store: Store) -> None:
     assert rare.verdict is Verdict.PASS and "longer than declared (1 activation)" in rare.headline
 
 
+@pytest.mark.check
 def test_a_bad_board_among_few_is_named_without_a_verdict_on_the_type(store: Store) -> None:
     add_boards(store, 3, {1: [5_000]})
     found = judged(store)
@@ -87,6 +90,7 @@ def test_two_boards_of_one_machine_count_once(store: Store) -> None:
     assert any("again" in finding for finding in result_of(found, "another machine")[1])
 
 
+@pytest.mark.check
 def test_two_machines_of_one_name_are_two_boards(store: Store) -> None:
     add_boards(store, 2)
     add_run(store, "b1", machine(7), seed=99)
@@ -126,6 +130,7 @@ def test_a_board_that_differs_is_not_pooled_and_named(store: Store, different: d
         judged(store, first, other)
 
 
+@pytest.mark.check
 def test_another_load_is_another_profile_of_use(store: Store) -> None:
     first, *_ = add_boards(store, 2)
     other = add_run(store, "b0", machine(0), seed=9, late=[5_000], load="io")
@@ -136,6 +141,7 @@ def test_another_load_is_another_profile_of_use(store: Store) -> None:
     assert result_of(both, "same loads")[0] == CONTRADICTED and not both.evidence.within
 
 
+@pytest.mark.check
 def test_root_file_systems_and_addresses_of_a_command_line_belong_to_one_board(store: Store) -> None:
     for number, identity in enumerate(("0f2c9e4a-1111-2222-3333-000000000001", "0f2c9e4a-1111-2222-3333-000000000002")):
         facts = {"cmdline": f"root=UUID={identity} smsc95xx.macaddr=B8:27:EB:00:00:0{number} isolcpus=1"}
@@ -162,6 +168,7 @@ def test_the_best_boards_pass_only_if_the_headline_names_the_others(store: Store
     assert [(one.run_id, one.exceeded, one.exceeds) for one in only.excluded] == [(runs[3], 1, True)]
 
 
+@pytest.mark.check
 def test_a_bad_board_that_was_deleted_refuses_a_pass(store: Store) -> None:
     *_, worst = add_boards(store, 7, {6: [5_000]})
     shutil.rmtree(store.path / "runs" / worst)
@@ -184,6 +191,7 @@ def test_a_run_that_cannot_be_trusted_is_not_judged_but_may_refuse(store: Store)
     assert [step for step in found.next_steps if "b1" in step] == list(found.next_steps), "more boards lead to no PASS"
 
 
+@pytest.mark.check
 def test_a_copy_of_a_run_is_no_other_board(store: Store) -> None:
     add_boards(store, 5)
     add_run(store, "copy", machine(9), seed=0)

@@ -172,6 +172,7 @@ def true_quantile(true_ns: np.ndarray, name: str) -> float:
     return float(np.sort(true_ns)[max(1, math.ceil(share * true_ns.size - 1e-9)) - 1])
 
 
+@pytest.mark.check
 def test_of_gauges_with_drawn_errors_the_true_latency_is_in_the_stated_share_of_intervals(tmp_path: Path) -> None:
     random = np.random.default_rng(27)
     inside, errors, widths = [], [], []

@@ -250,6 +250,7 @@ def made_again(farm: Path) -> None:
     assert "intervals of" in done.output
 
 
+@pytest.mark.check
 def test_a_board_can_be_renamed_and_keeps_all_it_recorded(farm: Path) -> None:
     assert boards(farm)["testboard"].verdict == "PASS"
     assert change(farm, "rename", "testboard", "press-1")
@@ -264,6 +265,7 @@ def test_a_board_can_be_renamed_and_keeps_all_it_recorded(farm: Path) -> None:
     assert set(boards(farm)) == {"press-1", "other"}
 
 
+@pytest.mark.check
 def test_former_names_of_a_board_in_a_file_of_an_older_version_are_read(farm: Path) -> None:
     assert change(farm, "rename", "testboard", "press-1")
     farm.write_text(farm.read_text().replace("former-names =", "formerly ="))
@@ -284,6 +286,7 @@ def test_a_board_can_be_withdrawn_and_retired(farm: Path) -> None:
     assert not change(farm, "retire", "nobody")
 
 
+@pytest.mark.check
 def test_rebuild_makes_what_store_and_file_say(farm: Path) -> None:
     """A board that the file no longer names is not public; one that has no runs either is forgotten."""
     farm.write_text(FARM.replace('"testboard"', '"third"').replace('"other"', '"fourth"'))
@@ -296,6 +299,7 @@ def test_rebuild_makes_what_store_and_file_say(farm: Path) -> None:
     assert set(boards(farm, OWNER)) == {"third", "fourth"}
 
 
+@pytest.mark.check
 def test_status_names_what_the_last_pull_refused(farm: Path) -> None:
     with closing(FarmState(farm.parent / "state")) as kept:
         refused = [["ring-1.jsonl", "a line has no end"], ["ring-2.jsonl", "line 7 is no JSON"]]

@@ -73,6 +73,7 @@ def slow() -> list[Any]:
     return [[values * 1000 for values in cpu] for cpu in made.quiet("slow")]
 
 
+@pytest.mark.check
 def test_a_board_is_judged_on_all_recordings_of_its_window_not_on_the_newest_cycle(store: Store) -> None:
     assert both(store) == ("", ""), "nothing was measured"
     keep(store)
@@ -86,6 +87,7 @@ def test_a_board_is_judged_on_all_recordings_of_its_window_not_on_the_newest_cyc
     assert both(store) == ("PASS", "PASS"), "the recording above the limit is older than 30 days"
 
 
+@pytest.mark.check
 def test_another_configuration_is_judged_from_its_own_begin(store: Store) -> None:
     keep(store, values=slow())
     kernel = made.PROFILE["kernel"] | {"release": "6.12.0-rt9"}
@@ -145,6 +147,7 @@ def test_what_a_plan_requires_comes_before_what_the_board_does(store: Store) -> 
     assert (word(store, WITHIN), word(store, None)) == ("FAIL", "FAIL")
 
 
+@pytest.mark.check
 def test_the_history_has_the_verdict_and_the_requirement(store: Store) -> None:
     """As the farm orders it once a recording has come; a requirement that goes takes its verdict along."""
     keep(store)

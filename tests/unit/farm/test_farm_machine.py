@@ -256,6 +256,7 @@ def test_a_farm_that_was_killed_knows_what_it_had(phase: BoardPhase, then: Board
     assert (after.phase, after.busy, after.failures, after.link, after.newest) == (then, frozenset(), 3, "ssh://x", "7")
 
 
+@pytest.mark.check
 def test_nothing_sticks_whatever_happens() -> None:
     """10,000 events at random: never two of an act, nothing begun on a reserved place; and left alone, it measures."""
     for seed in range(20):

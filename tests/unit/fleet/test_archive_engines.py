@@ -69,6 +69,7 @@ def object_store(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.check
 def test_an_object_store_holds_the_same(object_store: str, tmp_path: Path) -> None:
     bench = ShardBench(tmp_path, object_store)
     for first in range(3):

@@ -154,6 +154,7 @@ def test_columns_of_another_kind_are_refused(tmp_path: Path, name: str, kind: ar
 # --- recordings
 
 
+@pytest.mark.check
 @given(
     values=st.lists(st.integers(-(10**7), 10**9), min_size=1, max_size=40),
     k=st.integers(0, 10),
@@ -181,6 +182,7 @@ def test_no_value_of_the_archive_is_understated(values: list[int], k: int, limit
 # --- judge
 
 
+@pytest.mark.check
 def test_the_board_with_a_planted_exceedance_is_found(tmp_path: Path) -> None:
     rows = [single for number in range(8) for single in _hours(number, 40)]
     bad = row(machine(3), "run-3", (1, 40), np.array([10_000, 500_000, 10_000]))
@@ -262,6 +264,7 @@ def _cycles(number: int, cycles: int, change: int, factor: float) -> Iterator[tu
         yield "panel", row(machine(number), f"run-{number}", (0, cycle), values, CYCLE_S * 10**9)
 
 
+@pytest.mark.check
 def test_the_first_board_that_changed_is_found(tmp_path: Path) -> None:
     planted = {2: 40, 5: 50}
     rows = (single for number in range(8) for single in _cycles(number, 80, planted.get(number, 80), 1.5))

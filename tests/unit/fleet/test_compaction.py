@@ -74,6 +74,7 @@ def test_a_merged_file_has_the_columns_of_its_parts(bench: ShardBench) -> None:
     assert after.metadata[VERSION_KEY.encode()] == before.metadata[VERSION_KEY.encode()]
 
 
+@pytest.mark.check
 def test_what_is_published_later_is_merged_by_the_next_call(bench: ShardBench) -> None:
     _compact(bench)
     bench.store(board().chunk(4, 2))
@@ -177,6 +178,7 @@ def _store_at(step: str, bench: ShardBench, monkeypatch: pytest.MonkeyPatch) -> 
     _before_each_change(store, monkeypatch)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("step", ["metadata", "put", "remove", "move"])
 def test_what_a_taker_stores_during_a_merge_is_kept(
     bench: ShardBench, monkeypatch: pytest.MonkeyPatch, step: str

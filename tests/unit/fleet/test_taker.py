@@ -135,6 +135,7 @@ def test_two_boards_with_one_machine_id_are_quarantined(bench: ShardBench) -> No
     assert len(bench.stored()) == 2 * CPUS
 
 
+@pytest.mark.check
 def test_days_that_are_over_leave_the_database_but_not_the_archive(bench: ShardBench) -> None:
     bench.store(board().chunk(0, 1))
     for days, left in ((tables.KEPT_DAYS, CPUS), (tables.KEPT_DAYS + 1, 0)):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from fastenough.analysis import judge
 from fastenough.jobs.longer_runs import longer_runs
@@ -39,6 +40,7 @@ def _stored(store: Store, scratch: Path, seconds: int, greatest_ns: int, load: s
     return store.load(writer.id)
 
 
+@pytest.mark.check
 def test_the_longest_run_of_the_same_kind_is_found(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     run = _stored(store, tmp_path, 30, 95_000)
@@ -54,6 +56,7 @@ def test_the_longest_run_of_the_same_kind_is_found(tmp_path: Path) -> None:
     assert longer_runs([run, longest], store) == {}, "longer than all of the group together"
 
 
+@pytest.mark.check
 def test_the_report_has_the_maximum_of_the_longer_run_and_refuses_what_it_contradicts(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     run = _stored(store, tmp_path, 120, 90_000)

@@ -84,6 +84,7 @@ def test_another_measurement_is_none_after_it(tmp_path: Path, other: dict[str, A
     assert _pairs(_run(tmp_path, "one", 1), _run(tmp_path, "two", 2, **other)) == []
 
 
+@pytest.mark.check
 def test_two_changes_are_both_named_and_nobody_is_credited(tmp_path: Path) -> None:
     profile = PROFILE | {"cmdline": "processor.max_cstate=1"}
     runs = [_run(tmp_path, "one", 1), _run(tmp_path, "two", 2, settings=(*SETTINGS, IDLE), profile=profile)]

@@ -119,6 +119,7 @@ def test_what_says_nothing_takes_no_column(tmp_path: Path) -> None:
     assert "real-time core" not in unknown.text, "Linux has none that could say so"
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("limit", [None, Requirement(50_000)])
 def test_the_first_screen_of_many_has_the_worst(tmp_path: Path, limit: Requirement | None) -> None:
     """The others are in its file, and below."""

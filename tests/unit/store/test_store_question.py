@@ -51,6 +51,7 @@ REWORDED: tuple[Callable[[int], Requirement], ...] = (
 """Ways to ask nearly the same, by number."""
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("reworded", REWORDED)
 def test_a_question_in_other_words_gains_nothing(tmp_path: Path, reworded: Callable[[int], Requirement]) -> None:
     """One value above each of the limits forbids a PASS of the runs that were measured until none was seen."""
@@ -86,6 +87,7 @@ def test_measuring_anew_until_it_passes_passes_by_all_runs_together_only(tmp_pat
     assert verdicts == [Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.PASS]
 
 
+@pytest.mark.check
 def test_new_runs_that_fail_alone_fail_by_all_runs_together_only(tmp_path: Path) -> None:
     """Four misses are allowed in each run; eleven decide if the others are as bad, and nothing if these had none."""
     allowed = Requirement(200_000, 2e-4, longest_burst=1)
@@ -191,6 +193,7 @@ def _gate(store: Store, *runs: Recording) -> LimitResult:
     return held
 
 
+@pytest.mark.check
 def test_a_gate_refuses_a_pass_of_chosen_runs_as_a_report_does(tmp_path: Path) -> None:
     """Two runs of the same question exceed the limit and are not given; runs of another load are of no concern."""
     store, limits = Store(tmp_path / "store"), Limits((Limit("limits.toml", LIMIT),))
