@@ -44,6 +44,7 @@ def test_a_place_that_somebody_has_is_reserved(lab: Lab, monkeypatch: pytest.Mon
         refused(NotApplicable, "in use by .*/somebody")
 
 
+@pytest.mark.slow
 def test_what_a_killed_bench_held_is_taken_over(lab: Lab) -> None:
     client(lab.coordinator, "-p", "board", "acquire")
     with open_board("labgrid:board").boot(AS_BOOTED) as booted:

@@ -97,6 +97,7 @@ def test_a_signal_within_text_that_is_executed(tmp_path: Path, moment: str) -> N
     assert (done.returncode, done.stdout, done.stderr.strip()) == (128 + signal.SIGTERM, b"", b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wait_s", [0.0, 0.01, 0.02, 0.04, 0.08])
 def test_a_run_stopped_as_the_probe_starts_is_aborted(tmp_path: Path, probe_binary: str, wait_s: float) -> None:
     """The probe is told before it, or its guard, can listen."""

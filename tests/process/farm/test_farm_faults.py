@@ -44,6 +44,7 @@ def same_anew(field: Field) -> None:
     assert told[0] == told[1] != []
 
 
+@pytest.mark.slow
 def test_a_network_that_is_cut_costs_no_interval_and_no_other_board(tmp_path: Path) -> None:
     with network(78) as net, ssh_server(address=net.address, prefix=net.prefix) as server:
         field = Field(tmp_path, ("near", "far"), PACE, TIMES)

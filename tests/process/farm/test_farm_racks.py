@@ -73,6 +73,7 @@ def goes_on(field: Field) -> None:
         field.require_stored(name)
 
 
+@pytest.mark.slow
 def test_two_racks_share_a_database_and_one_that_is_killed_or_made_anew_costs_the_other_nothing(tmp_path: Path) -> None:
     with (
         running_server() as server,

@@ -108,6 +108,7 @@ def test_a_plan_is_made_once_when_it_is_due_under_the_name_of_the_board(field: F
     assert [(run.outcome, run.position) for run in made] == [("completed", 0)]
 
 
+@pytest.mark.slow
 def test_a_board_that_comes_to_life_is_booted_and_one_given_back_too(field: Field) -> None:
     assert field.switched("reserved") == 0
     _heal(field)
@@ -122,6 +123,7 @@ def test_a_coordinator_that_was_killed_is_told_again_what_is_held_and_nothing_is
     assert [field.switched(name) for name in WELL] == before
 
 
+@pytest.mark.slow
 def test_a_farm_killed_in_mid_boot_leaves_nothing_and_goes_on_where_it_was(field: Field) -> None:
     assert field.farm is not None
     field.become("measuring", *WELL)

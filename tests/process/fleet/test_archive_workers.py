@@ -151,6 +151,7 @@ def test_bad_input_of_causes_is_one_line_with_status_2(tmp_path: Path, options: 
     assert message in done.stderr
 
 
+@pytest.mark.slow
 def test_a_scheduler_of_a_cluster_gives_the_same_results(archive: Path, tmp_path: Path) -> None:
     """A scheduler and a worker started as an administrator starts them, on loopback."""
     address_file = tmp_path / "scheduler.json"

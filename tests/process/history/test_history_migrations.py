@@ -94,6 +94,7 @@ def _conditions(history: History) -> dict[str, tuple[BoardCondition, str]]:
     return {one.board.name: (one.state, one.reason) for one in board_statuses(history, OWNER, END_S)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", OLDER)
 def test_an_older_history_with_data(farm: FarmData, url: str, version: str, tmp_path: Path) -> None:
     today = History.at(f"sqlite:///{tmp_path}/today.sqlite")

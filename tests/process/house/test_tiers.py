@@ -230,6 +230,7 @@ def test_large_files_are_taken_before_small_ones(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.untimed
 @pytest.mark.parametrize("lasting", ["other", "overview"], ids=["once machines ended", "once timed ended"])
 def test_untimed_tests_are_shared_once_either_of_the_other_lots_has_ended(

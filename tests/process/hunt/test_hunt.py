@@ -201,6 +201,7 @@ def test_a_turn_is_a_second_of_the_clock() -> None:
     assert [turn_of(second * 10**9 + 5, 4) for second in range(6)] == [0, 1, 2, 3, 0, 1]
 
 
+@pytest.mark.slow
 @needs_root("it measures")
 def test_a_killed_hunt_goes_on_and_leaves_nothing(tmp_path: Path, probe_binary: Path) -> None:
     (tmp_path / "few.toml").write_text(FEW)

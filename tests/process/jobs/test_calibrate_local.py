@@ -69,7 +69,7 @@ def test_a_delay_of_another_cpu_is_not_found(probe_binary: str) -> None:
 def test_tasks_of_a_core_are_delayed_by_the_cores_own_program(
     probe_binary: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program, acts, plan = tmp_path / "fastenough-probe-made-up", tmp_path / "acts", InjectionPlan((2_000_000,), 3)
+    program, acts, plan = tmp_path / "fastenough-probe-made-up", tmp_path / "acts", InjectionPlan((2_000_000,), 30)
     program.write_text(f'#!/bin/sh\necho "$1" >> {acts}\nexec {probe_binary} "$@"\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)

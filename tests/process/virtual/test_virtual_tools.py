@@ -42,6 +42,7 @@ def test_an_archive_holds_what_its_programs_need_and_no_more(fetched: Tools) -> 
     assert set(fetched.versions) == set(TOOL_PACKAGES.values())
 
 
+@pytest.mark.slow
 def test_what_is_not_whole_is_not_used(fetched: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be fetched again; here it cannot be."""
     monkeypatch.setenv("FASTENOUGH_CACHE", str(tmp_path))

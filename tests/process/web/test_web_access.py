@@ -181,6 +181,7 @@ def visible_answers(served: Served, asked: Sequence[str], group: str) -> list[tu
         return list(pool.map(lambda address: visible(get(served, address, group)), asked))
 
 
+@pytest.mark.slow
 def test_no_answer_depends_on_the_boards_of_other_sites(worlds: Worlds) -> None:
     """Also counts, groups, search, order, pages, metrics, streams and downloads; each route shows an administrator
     more, so a route for which this test proves nothing fails."""

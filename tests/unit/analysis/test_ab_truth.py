@@ -31,7 +31,7 @@ from tests.support.paired_truth import MACHINES, quantiles_of, sides, trials
 from tests.support.recordings import PROFILE, Plan, RunFields, latencies, recording
 from tests.support.simulated import SEED, block_of, with_block
 
-pytestmark = pytest.mark.check
+pytestmark = pytest.mark.slow
 
 REPETITIONS = 100
 LEAST = float(stats.binom.ppf(1e-4, REPETITIONS, 0.95)) / REPETITIONS

@@ -62,7 +62,7 @@ def _seen(one: Recording, limit_ns: float = LIMIT) -> Disturbances:
     return disturbances(merge_samples([(one, one.series[0])]), limit_ns)
 
 
-@pytest.mark.check
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=ROWS)
 @example(rows=[[52_000], [1000] * 9 + [50_001], [52_000]])

@@ -129,7 +129,7 @@ def test_runs_of_other_intervals_are_gathered_to_equal_stretches(
     assert not change_points(found)
 
 
-@pytest.mark.check
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("exceedances", [None, 80])
 def test_intervals_of_return_levels_cover_the_truth(shape: float, exceedances: int | None) -> None:

@@ -201,7 +201,7 @@ def test_comparison_finds_a_shift_and_says_what_differs(tmp_path: Path) -> None:
     assert compare(one, other)[0].quantiles == comparison.quantiles, "the same input gives the same output"
 
 
-@pytest.mark.check
+@pytest.mark.slow
 def test_comparison_intervals_hold_their_confidence(tmp_path: Path) -> None:
     random = np.random.default_rng(23)
     held, trials = 0, 120
@@ -275,7 +275,7 @@ def test_what_shapes_a_latency_is_told_first(tmp_path: Path) -> None:
     assert differences[1] == "different command line: 'isolcpus=1' against 'isolcpus=2 nohz=on'", "only what differs"
 
 
-@pytest.mark.check
+@pytest.mark.slow
 def test_three_runs_beside_a_base_err_no_more_often_than_one(tmp_path: Path) -> None:
     """Without allowing for how many differences are judged, one of these would be called one in every third trial."""
     random = np.random.default_rng(29)

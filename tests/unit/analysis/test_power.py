@@ -23,7 +23,7 @@ from tests.support.confidence import WIDTH, counted, disturbances_of, made
 from tests.support.late_values import Machine, bursts, geometric
 from tests.support.long_measurements import geometric_of, of_length, shares
 
-pytestmark = pytest.mark.check
+pytestmark = pytest.mark.slow
 PERIOD_NS = 10**6
 
 
