@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,8 @@ _BEFORE = {
 """What a page has its reader do first."""
 _CHANGES_HUGE_PAGES = "transparent-huge-pages="
 """Words of a command that needs another value than the one that is in effect, and no other test that changes it."""
+MOST_TRIES = 10
+"""Of what a busy machine may disturb."""
 VERDICTS = (ExitStatus.DONE, ExitStatus.FAIL, ExitStatus.INCONCLUSIVE, ExitStatus.NOT_APPLICABLE)
 """Statuses of a command that was understood and has done its work; a machine that lacks a feature says so."""
 _LOAD = 'name = "own"\nsource = "this test"\ncommands = [["sh", "-c", "while :; do :; done"]]\ncpu-share = 0.001\n'
@@ -104,14 +107,28 @@ def commands(*, here: bool) -> list[str]:
     return sorted(words for words in whole if bool(needed(words)) != here)
 
 
+def _lacked_cpu(done: subprocess.CompletedProcess[str]) -> bool:
+    """Whether a run failed because others took the CPU time of its load, as on a busy machine."""
+    return done.returncode == ExitStatus.BROKEN and "too weak" in done.stderr
+
+
+def _is_measured(folder: Path) -> bool:
+    """Measure in an empty folder; return whether every load had its CPU time."""
+    for words in ("run spin", *["run timer interval=1ms"] * 2, *["run timer interval=1ms --loads none,cpu"] * 2):
+        done = command_line(*words.split(), "--duration", "200ms", cwd=folder)
+        if _lacked_cpu(done):
+            return False
+        assert done.returncode == ExitStatus.DONE, done.stderr
+    return True
+
+
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as it is after a first evening: runs of two probes, the newest of them a campaign."""
     require_root("it measures")
-    folder = tmp_path_factory.mktemp("measured")
-    for words in ("run spin", *["run timer interval=1ms"] * 2, *["run timer interval=1ms --loads none,cpu"] * 2):
-        done = command_line(*words.split(), "--duration", "200ms", cwd=folder)
-        assert done.returncode == ExitStatus.DONE, done.stderr
+    folders = (tmp_path_factory.mktemp("measured") for _ in range(MOST_TRIES))
+    folder = next((folder for folder in folders if _is_measured(folder)), None)
+    assert folder is not None, "the loads never had their CPU time"
     for name in ("camera.toml", "worst.toml"):
         (folder / name).write_text(_LOAD)
     (folder / "limits.toml").write_text(_LIMITS)
@@ -158,6 +175,13 @@ def written(words: str, folder: Path) -> list[str]:
     return arguments
 
 
+def _tried(words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A documented command in such a folder, after what its page has the reader do first."""
+    if words in _BEFORE:
+        command_line(*_BEFORE[words].split(), cwd=folder)
+    return command_line(*written(words, folder), cwd=folder, timeout_s=300)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("words", commands(here=True))
 def test_a_documented_command_works_as_written(
@@ -165,11 +189,9 @@ def test_a_documented_command_works_as_written(
 ) -> None:
     if _CHANGES_HUGE_PAGES in words:
         request.getfixturevalue("huge_pages")
-    folder = tmp_path / "here"
-    shutil.copytree(measured, folder)
-    if words in _BEFORE:
-        command_line(*_BEFORE[words].split(), cwd=folder)
-    done = command_line(*written(words, folder), cwd=folder, timeout_s=300)
+    tries = (_tried(words, shutil.copytree(measured, tmp_path / str(number))) for number in range(MOST_TRIES))
+    done = next((done for done in tries if not _lacked_cpu(done)), None)
+    assert done is not None, "its load never had its CPU time"
     assert done.returncode in VERDICTS, done.stderr
     assert "Traceback" not in done.stderr
 
