@@ -79,7 +79,9 @@ void record_end(struct run *run)
 
 	if (!recording(run))
 		return;
-	record_deferred_maxima(run);
+	for_each_series(entry, run)
+		if (entry->series->deferred_max.maximum)
+			record_deferred_maximum(run, entry->series);
 	line_begin(run, "end");
 	json_member_text(json, "outcome", outcome_names[run->outcome]);
 	json_reasons(json, run);
