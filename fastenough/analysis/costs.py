@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Costs of wake-up paths, as the cost model of a deterministic board counts them beside the instructions."""
+"""Costs of wake-up paths, as the cost model of a deterministic board counts them in addition to instructions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from fastenough.model import BadInput
 from fastenough.recording.content import COSTS_FILE
@@ -31,10 +30,11 @@ class CostFigures:
     upper_quartile: int
 
 
-def emulator_of(head: Head) -> Mapping[str, Any]:
-    """The emulator that counts the board's instructions; empty for all other boards."""
+def cost_model_of(head: Head) -> str | None:
+    """What the emulator models beyond the instructions; None if it models nothing."""
     emulator = (head.profile or {}).get("emulator")
-    return emulator if isinstance(emulator, Mapping) else {}
+    model = emulator.get(COST_MODEL) if isinstance(emulator, Mapping) else None
+    return None if model is None else str(model)
 
 
 def read_costs(content: bytes) -> list[tuple[int, ...]]:

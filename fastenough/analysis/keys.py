@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from fastenough.analysis.costs import COST_MODEL, emulator_of
+from fastenough.analysis.costs import COST_MODEL, cost_model_of
 from fastenough.model import RUN_LENGTH, Series, is_same_machine
 from fastenough.recording import Head
 
@@ -222,12 +222,14 @@ def _emulated(head: Head, _: Series | None) -> bool:
 
 def _emulator(head: Head, _: Series | None) -> dict[str, Any] | None:
     """The emulator that counts the board's instructions; None for all other boards."""
-    return {name: value for name, value in emulator_of(head).items() if name != COST_MODEL} or None
+    emulator = (head.profile or {}).get("emulator")
+    if not isinstance(emulator, Mapping):
+        return emulator
+    return {name: value for name, value in emulator.items() if name != COST_MODEL} or None
 
 
 def _cost_model(head: Head, _: Series | None) -> str | None:
-    """What that emulator models beside the instructions; None if it models nothing."""
-    return emulator_of(head).get(COST_MODEL)
+    return cost_model_of(head)
 
 
 def _configuration(head: Head, _: Series | None) -> str | None:

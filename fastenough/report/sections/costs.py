@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastenough.analysis.costs import COST_MODEL, cost_figures, emulator_of
+from fastenough.analysis.costs import cost_figures, cost_model_of
 from fastenough.report.context import Context, RunGroup
 from fastenough.report.document import Column, ReportTable, Section
 
@@ -32,7 +32,7 @@ def section(context: Context) -> Section | None:
     counted = [group for group in context.groups if any(run.costs is not None for run in group.recordings)]
     if not counted:
         return None
-    models = {str(emulator_of(run.head).get(COST_MODEL)) for group in counted for run in group.recordings}
+    models = {str(cost_model_of(run.head)) for group in counted for run in group.recordings}
     note = f"Cost model {', '.join(sorted(models))} (size in bytes, ways, bytes of a line; LRU: least recently used)."
     rows = [row for group in counted for row in _rows(group)]
     return Section(

@@ -226,6 +226,7 @@ def test_comparison_intervals_hold_their_confidence(tmp_path: Path) -> None:
         ({"period_ns": 200_000}, "different act"),
         ({"marks": ("emulated",)}, "different emulation"),
         ({"head": {"profile": PROFILE | {"emulator": {"version": "7.2"}}}}, "different emulator"),
+        ({"head": {"profile": PROFILE | {"emulator": "written by hand"}}}, "different emulator"),
         ({"series": {"two_sided": True}}, "different two-sided"),
     ],
 )
