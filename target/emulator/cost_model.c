@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Plugin of QEMU: models the first-level caches of an arm64 guest with one CPU, and counts their misses beside the
- * instructions on the path of each wake-up of one program's tasks.  It only reads: guest and clock stay the same.
+ * Plugin of QEMU: models the first-level caches of an arm64 guest with one CPU, and counts instructions and misses
+ * on the path of each wake-up of one program's tasks.  It only reads: guest and clock stay the same.
  *
  *	-plugin cost-model.so,program=FILE,counts=FILE,instruction=BYTES:WAYS:LINE,data=BYTES:WAYS:LINE
  *
  * `counts` gets one line for each path, in order: instructions, misses of the instruction cache, of the data cache.
  *
- * Lines of instructions are identified by where QEMU holds the guest's memory, which is the only address of an
- * instruction that it tells beside the virtual one.  It aligns that memory to 2 MiB, so a line's set is that of its
- * physical address.
+ * Lines of instructions are identified by where QEMU holds the guest's memory.  QEMU tells a plugin this address of an
+ * instruction and the virtual one, but not the physical one.  It aligns that memory to 2 MiB, so a line's set is that of
+ * its physical address.
  */
 #include <inttypes.h>
 #include <stdio.h>

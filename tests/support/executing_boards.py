@@ -115,8 +115,8 @@ class ExecutingBoard:
             yield process
         finally:
             self.kill(process)
-            said = (self.folder / "executor.log").read_text()
-            assert "Sanitizer" not in said and "runtime error" not in said, said
+            errors = (self.folder / "executor.log").read_text()
+            assert "Sanitizer" not in errors and "runtime error" not in errors, errors
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
         """As systemd ends a service: all its processes, but not those of other services."""

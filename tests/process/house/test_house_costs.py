@@ -73,12 +73,12 @@ class Copy:
 
     def built(self, folder: Path, program: str) -> Path:
         """A program of the copy, built by meson."""
-        for command in (
-            ["meson", "setup", str(folder), str(self.root), "-Dpython_package=false"],
-            ["ninja", "-j2", "-C", str(folder), program],
-        ):
-            tool, *options = command
-            subprocess.run([TOOLS / tool, *options], check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
+        commands: list[list[str | Path]] = [
+            [TOOLS / "meson", "setup", folder, self.root, "-Dpython_package=false"],
+            [TOOLS / "ninja", "-j2", "-C", folder, program],
+        ]
+        for command in commands:
+            subprocess.run(command, check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
         return folder / program
 
     def cost(self) -> tuple[int, int, int]:
