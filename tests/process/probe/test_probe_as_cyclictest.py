@@ -195,13 +195,15 @@ def test_what_is_no_control_group(probe_binary: str, name: str, why: str) -> Non
 
 
 def test_all_threads_have_the_name_that_is_asked_for(probe_binary: str, tmp_path: Path) -> None:
-    options = ["--thread-name=mine-7", "--until-interrupt", "--record", str(tmp_path / "r")]
+    recording = tmp_path / "r"
+    options = ["--thread-name=mine-7", "--until-interrupt", "--report=50ms", "--record", str(recording)]
     words = [probe_binary, "timer", *ORDINARY, *options]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL) as probe:
         tasks = Path(f"/proc/{probe.pid}/task")
         try:
             assert eventually(lambda: len(list(tasks.iterdir())) > len(CPUS))
             assert {task.joinpath("comm").read_text() for task in tasks.iterdir()} == {"mine-7\n"}
+            assert eventually(lambda: b'"type":"interval"' in recording.read_bytes())  # each thread has begun
         finally:
             probe.send_signal(signal.SIGINT)
     assert probe.returncode == 0
