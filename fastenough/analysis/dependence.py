@@ -17,7 +17,6 @@ long memory by the slope of the spectrum at its lowest frequencies).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,23 +95,21 @@ def scale_of(counts: IntArray, runs: int) -> int:
     if counts.size < LEAST_INTERVALS or not counts.any():
         return 0
     busy = np.flatnonzero(counts > np.median(counts))
-    longest = 1 if _crowded(int(np.count_nonzero(counts)), runs, counts.size) else 0
-    for scale in _scales(counts.size):
+    gaps = np.sort(np.diff(busy))
+    for scale in reversed(_scales(counts.size)):
         uneven = busy.size >= max(_MANY, _MANY_EACH * (counts.size // scale)) and scale > 1
-        if _chance_of_gaps(busy, scale, counts.size) <= LEVEL or (
+        if _chance_of_gaps(gaps, scale, counts.size) <= LEVEL or (
             uneven and _chance_of_dispersion(busy, scale, counts.size) <= LEVEL
         ):
-            longest = scale
-    return longest
+            return scale
+    return 1 if _crowded(int(np.count_nonzero(counts)), runs, counts.size) else 0
 
 
-def _scales(intervals: int) -> Iterator[int]:
-    scale, longest = 1, intervals // PIECES_TESTED
-    while scale < longest:
-        yield scale
-        scale *= 2
-    if longest:
-        yield longest
+def _scales(intervals: int) -> list[int]:
+    """The scales that are tested, ascending: powers of two, and the longest one."""
+    longest = intervals // PIECES_TESTED
+    powers = (2**power for power in range((longest - 1).bit_length())) if longest else ()
+    return [*powers, longest] if longest else []
 
 
 def _crowded(busy: int, events: int, intervals: int) -> bool:
@@ -128,14 +125,17 @@ def _crowded(busy: int, events: int, intervals: int) -> bool:
     return float(special.ndtr((mean + 0.5 - collisions) / math.sqrt(variance))) <= LEVEL
 
 
-def _chance_of_gaps(busy: IntArray, scale: int, intervals: int) -> float:
-    """p-value of the number of gaps up to the scale, if busy intervals are independent."""
-    events = busy.size
-    if events < 2:
+def _chance_of_gaps(gaps: IntArray, scale: int, intervals: int) -> float:
+    """p-value of the number of gaps up to the scale, if busy intervals are independent.
+
+    ``gaps``: between neighbouring busy intervals, ascending.
+    """
+    short = int(np.searchsorted(gaps, scale, side="right"))
+    if not short:
         return 1.0
-    short = int(np.count_nonzero(np.diff(busy) <= scale))
+    events = gaps.size + 1
     longer = _log_choose(intervals - scale, events) - _log_choose(intervals, events)
-    return float(special.bdtrc(short - 1, events - 1, -math.expm1(longer))) if short else 1.0
+    return float(special.bdtrc(short - 1, events - 1, -math.expm1(longer)))
 
 
 def _log_choose(n: int, k: int) -> float:
