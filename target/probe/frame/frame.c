@@ -195,7 +195,7 @@ static void measure(struct run *run)
 	settings_compare(run);
 	if (run->source && run->source->stop)
 		run->source->stop(run);
-	record_interval(run);
+	record_interval(run, true);
 	samples_close(run);
 	require_acts(run);
 	if (run->source && run->source->settings_after)

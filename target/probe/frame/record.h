@@ -29,8 +29,8 @@ void json_order(struct json *json, const struct series *series, const int64_t *r
 void record_events(struct run *run, struct series *series);
 /* The latest maximum for which the ring had no room. */
 void record_dropped_maximum(struct run *run, struct series *series);
-/* The last maximum of a series, beyond the limit of events. */
-void record_deferred_maximum(struct run *run, const struct series *series);
+/* The last maximum of each series, beyond the limit of events. */
+void record_deferred_maxima(struct run *run);
 /* One event, without regard to the limit of events. */
 void record_event_line(struct run *run, const char *kind, const struct series *series, int64_t at_mono_ns, int64_t value,
 		       const char *text, const char *culprit);

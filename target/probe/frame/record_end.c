@@ -79,9 +79,7 @@ void record_end(struct run *run)
 
 	if (!recording(run))
 		return;
-	for_each_series(entry, run)
-		if (entry->series->deferred_max.maximum)
-			record_deferred_maximum(run, entry->series);
+	record_deferred_maxima(run);
 	line_begin(run, "end");
 	json_member_text(json, "outcome", outcome_names[run->outcome]);
 	json_reasons(json, run);

@@ -56,11 +56,17 @@ void record_event(struct run *run, const char *kind, const struct series *series
 	record_bounded(run, kind, series, &(struct event){.mono_ns = at_mono_ns, .value = value}, text);
 }
 
-void record_deferred_maximum(struct run *run, const struct series *series)
+void record_deferred_maxima(struct run *run)
 {
-	const struct event *event = &series->deferred_max;
+	if (!recording(run))
+		return;
+	for_each_series(entry, run) {
+		struct event *event = &entry->series->deferred_max;
 
-	record_event_line(run, "max", series, event->mono_ns, event->value, NULL, event->culprit);
+		if (event->maximum)
+			record_event_line(run, "max", entry->series, event->mono_ns, event->value, NULL, event->culprit);
+		event->maximum = false;
+	}
 }
 
 static void defer_maximum(struct series *series, const struct event *event)
@@ -70,7 +76,7 @@ static void defer_maximum(struct series *series, const struct event *event)
 	series->deferred_max.culprit = event->culprit ? strdup(event->culprit) : NULL;
 }
 
-/* The last maximum is that of the run: beyond the limit of events, it is deferred to the end of the recording. */
+/* The last maximum is that of the run: beyond the limit of events, it is deferred until the recording ends. */
 static void record_maximum(struct run *run, struct series *series, const struct event *event)
 {
 	if (event->value <= series->recorded_max_ns) { /* a later, higher one was read first */

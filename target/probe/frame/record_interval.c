@@ -95,7 +95,7 @@ static struct instant part_series(struct run *run)
 	return (struct instant){ended_ns, end.wall_ns - (end.mono_ns - ended_ns)};
 }
 
-void record_interval(struct run *run)
+void record_interval(struct run *run, bool last)
 {
 	struct instant end = part_series(run);
 	struct counters now, since;
@@ -103,6 +103,10 @@ void record_interval(struct run *run)
 
 	for_each_series(entry, run)
 		record_events(run, entry->series);
+	/* The publisher sends events with the interval that follows.  A source has none left; a worker's ring may have had no
+	 * room for its greatest value, which then comes after the interval. */
+	if (last && run->source)
+		record_deferred_maxima(run);
 	machine_read(run, &now);
 	since = counters_since(&now, &run->at_begin);
 	line_begin(run, "interval");

@@ -238,7 +238,7 @@ void rotation_interval(struct run *run)
 	for_each_series(entry, run)
 		if (due)
 			series_begin_with_flip(entry->series);
-	record_interval(run);
+	record_interval(run, due);
 	if (run->rotation)
 		sync_interval(run);
 	if (due)

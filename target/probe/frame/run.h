@@ -189,7 +189,8 @@ void settings_restart(struct run *run);
 /* record.c */
 void record_open(struct run *run);
 void record_head(struct run *run);
-void record_interval(struct run *run);
+/* `last`: the recording ends with it. */
+void record_interval(struct run *run, bool last);
 void record_event(struct run *run, const char *kind, const struct series *series, int64_t at_mono_ns, int64_t value,
 		  const char *text);
 /* An event of a source, recorded at once. */

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import time
@@ -19,6 +20,8 @@ from tests.support.processes import eventually
 from tests.support.rings import files, follows, notes, recordings
 
 PERIOD_NS = 500_000
+EVENTS = 5000
+"""Limit of events in a recording of the monitor; the greatest ones are recorded beyond it."""
 pytestmark = [needs_root("the monitor"), needs_kernel_pids]
 
 
@@ -27,7 +30,7 @@ def monitor(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_monitor(tmp_path_factory.mktemp("build"))
 
 
-def start(monitor: Path, ring: Path, pid: int) -> subprocess.Popen[bytes]:
+def start(monitor: Path, ring: Path, pid: int, *options: str) -> subprocess.Popen[bytes]:
     argv = [
         str(monitor),
         "--quiet",
@@ -36,9 +39,8 @@ def start(monitor: Path, ring: Path, pid: int) -> subprocess.Popen[bytes]:
         "--policy=any",
         "--k=10",
         "--interval-k=4",
-        "--report=50ms",
-        "--ring-cycle=100ms",
         f"--ring={ring}",
+        *(options or ("--report=50ms", "--ring-cycle=100ms")),
     ]
     return subprocess.Popen(argv, stdout=subprocess.DEVNULL)
 
@@ -107,6 +109,28 @@ def test_each_recording_has_maxima_and_culprits_of_its_own(
 
 def _many(ring: Path, count: int) -> bool:
     return len(files(ring)) >= count
+
+
+@pytest.mark.slow
+def test_the_greatest_events_precede_the_last_interval(
+    monitor: Path, task: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    """The publisher sends no event that follows it; the recording has no room for further events by then."""
+    ring = tmp_path / "ring"
+    watching = start(monitor, ring, task.pid, "--report=500ms", "--ring-cycle=5s", "--threshold=1ns")
+    try:
+        assert eventually(partial(_many, ring, 3), 60)
+    finally:
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(30) == 0
+    for path, recording in zip(files(ring)[:2], recordings(ring), strict=False):
+        kinds = [json.loads(line)["type"] for line in path.read_text().splitlines()]
+        assert kinds[-2:] == ["interval", "end"]
+        assert len(recording.events) > EVENTS
+        assert recording.end is not None and recording.end.events_dropped > 0
+        for series in recording.series:
+            maxima = [event.value or 0 for event in recording.events if event.series == series.id]
+            assert max(maxima, default=None) == recording.totals[series.id].maximum
 
 
 def test_killed_monitors_leave_sound_recordings_and_tell_the_gap(
