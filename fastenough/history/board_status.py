@@ -13,6 +13,7 @@ from sqlalchemy import Connection, RowMapping, Select, func, or_, select
 from fastenough import words
 from fastenough.history.access import board_view, seen_by
 from fastenough.history.database import History
+from fastenough.history.intervals import main_place
 from fastenough.history.packed_maxima import STEPS, HourMaxima, MaximaRing
 from fastenough.history.profiles import unpacked_profile
 from fastenough.history.results import (
@@ -37,8 +38,6 @@ _MOST_NAMED = 10_000
 """Names in one query; SQLite takes 32,766."""
 _MOST_PROFILES = 50
 """Profiles of a board that are compared with a machine."""
-_FIRST = ("timer/wakeup_corrected", "monitor/expiry-to-return", "monitor/device-to-return", "monitor/expiry-to-running")
-"""Order of series for the main one, whose maxima are those of the board; judged series come first."""
 
 
 def board_of(history: History, viewer: Viewer, name: str) -> BoardInfo:
@@ -177,8 +176,8 @@ def _refused(connection: Connection, numbers: Select[tuple[int]], now_s: int) ->
 
 
 def _importance(row: RowMapping) -> tuple[bool, int, str]:
-    place = _FIRST.index(row["name"]) if row["name"] in _FIRST else len(_FIRST)
-    return not row["for_verdict"], place, row["name"]
+    """Order of series for the main one, whose maxima are those of the board; judged series come first."""
+    return not row["for_verdict"], main_place(row["name"]), row["name"]
 
 
 def _board(row: RowMapping, nows: Sequence[RowMapping]) -> _BoardRows:

@@ -19,6 +19,7 @@ from fastenough.recording.histogram import Histogram, bucket_index, bucket_lowes
 from fastenough.recording.wakeups import MONITOR
 
 _CORRECTED = "_corrected"
+_MAIN = ("timer/wakeup_corrected", "monitor/expiry-to-return", "monitor/device-to-return", "monitor/expiry-to-running")
 AHEAD_S = 2 * 3600
 """Maximum lead over this machine's clock; beyond it the clock of the board, or this one, is wrong."""
 
@@ -50,6 +51,15 @@ def sources_of(head: Head) -> dict[int, HistorySeries]:
         if series.tick_ps is None and (series.role is Role.VERDICT or head.probe == MONITOR)
     ]
     return {series.id: HistorySeries(series, _name(head, series), _cpu(series)) for series in taken}
+
+
+def main_place(name: str) -> int:
+    """Position of a series in the order in which the main one of a recording or a board is chosen.
+
+    ``name``: as in the history, where labels follow it.
+    """
+    bare = name.partition(" ")[0]
+    return _MAIN.index(bare) if bare in _MAIN else len(_MAIN)
 
 
 def _cpu(series: Series) -> int:

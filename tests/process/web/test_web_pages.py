@@ -24,7 +24,18 @@ from sqlalchemy import event
 
 from fastenough.analysis import measure, merge_samples
 from fastenough.exchange import read_import, read_source, recording_lines
-from fastenough.history import NOTHING, OWNER, PUBLIC, History, MaximaSeries, catch_up, declare, maxima
+from fastenough.history import (
+    NOTHING,
+    OWNER,
+    PUBLIC,
+    History,
+    MaximaSeries,
+    board_of,
+    catch_up,
+    declare,
+    maxima,
+)
+from fastenough.history.board_status import board_of_run
 from fastenough.history.results import BoardCondition
 from fastenough.model import BadInput
 from fastenough.recording.building import line_bytes
@@ -542,6 +553,8 @@ def test_a_watched_run_is_drawn_by_its_longest_way(tmp_path: Path) -> None:
     seen = run_page.view(Site(history, OWNER, store), writer.id)
     drawn = json.loads(run_page._plot(Site(history, OWNER, store), writer.id))["cpus"]
     assert seen.plotted == "expiry-to-return" and seen.n == sum(one["n"] for one in drawn.values()) == 2 * 6 * 400
+    board = board_of(history, OWNER, board_of_run(history, writer.id))
+    assert board.main == "monitor/expiry-to-return station=expiry-to-return"
 
 
 def test_the_maximum_of_a_selected_range_is_among_its_values(served: Served, data: FarmData) -> None:
