@@ -19,6 +19,7 @@ from fastenough.cli.archive_options import ArchiveOptions, archive_options, prin
 from fastenough.cli.commands import Command
 from fastenough.cli.options import RequirementOptions, json_option, requirement_options
 from fastenough.cli.output import print_json, print_table, say, say_list
+from fastenough.fleet.archive import is_one_of_several
 from fastenough.fleet.archived_recording import COLUMNS, archived_parts
 from fastenough.fleet.board_rows import BoardRows
 from fastenough.model import BadInput, ExitStatus, Requirement, Series
@@ -132,6 +133,8 @@ def _lacking(evidence: Sequence[CpuEvidence]) -> Iterator[str]:
     lost = sum(cpu.values.lost for cpu in evidence)
     if lost:
         yield f"{words.counted(lost, 'value')} lost"
+    for name in sorted(filter(is_one_of_several, {cpu.values.name for cpu in evidence})):
+        yield f"the archive holds {name} and no other series of the CPU; judge the board by its recordings"
     several = len({cpu.values.name for cpu in evidence}) > 1
     for cpu in evidence:
         where = ", ".join(f"CPU {number}" for number in cpu.values.cpus) or cpu.values.name

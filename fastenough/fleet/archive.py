@@ -22,6 +22,7 @@ from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from fastenough.files import replacing
 from fastenough.model import BadInput
+from fastenough.recording.wakeups import MONITOR
 
 VERSION = 1
 """Version of the columns, in each file's metadata as ``fastenough-archive``."""
@@ -30,6 +31,7 @@ EVENTS_VERSION = 1
 VERSION_KEY = "fastenough-archive"
 _NAME = re.compile(r"(\d+)-(\d+)(\.[a-z]+)", re.ASCII)
 _PARTITION = re.compile(r"(_events/)?type=([^/]+)/month=(\d{4}-\d\d)/shard=([0-9a-f])", re.ASCII)
+_ONE_OF_SEVERAL = re.compile(r" \(1 of \d+\)$", re.ASCII)
 _HIDDEN = "_"
 _UNNAMED = "unknown"
 
@@ -58,6 +60,19 @@ class ArchiveRow:
     sum_ns: int
     bucket_ns: list[int]
     bucket_count: list[int]
+
+
+def archived_name(name: str, several: int) -> str:
+    """Name in the archive of the main one of ``several`` series of a CPU."""
+    return name if several == 1 else f"{name} (1 of {several})"
+
+
+def is_one_of_several(name: str) -> bool:
+    """Whether a CPU had more series than the archived one.
+
+    Rows of older takers name the first station of a monitor and do not say so.
+    """
+    return bool(_ONE_OF_SEVERAL.search(name)) or name.startswith(f"{MONITOR}/")
 
 
 @dataclass(frozen=True)

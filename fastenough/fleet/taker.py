@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DataError
 
 from fastenough.fleet import tables
-from fastenough.fleet.archive import ArchiveRow, EventRow, FleetArchive, PartPlace
+from fastenough.fleet.archive import ArchiveRow, EventRow, FleetArchive, PartPlace, archived_name
 from fastenough.fleet.archived_events import event_rows
 from fastenough.fleet.chunk import Chunk, Stored, unpacked
 from fastenough.fleet.stream import ChunkStream, Message, StreamState, is_full
@@ -25,7 +26,7 @@ from fastenough.history import BoardColumns, History, refresh_summaries
 from fastenough.history.boards import declare_boards, enter_run, lock_boards
 from fastenough.history.database import put
 from fastenough.history.ingest import KnownRun, NewPart, known_runs, put_ends, write_parts
-from fastenough.history.intervals import HistorySeries, is_ahead, sources_of
+from fastenough.history.intervals import HistorySeries, is_ahead, main_place, sources_of
 from fastenough.history.rollups import DAY_S
 from fastenough.history.schema import CURSOR
 from fastenough.history.summaries import put_summaries
@@ -317,8 +318,8 @@ class _Writing:
         return place
 
     def _add_rows(self, place: KnownRun, content: _Content, new: Sequence[Interval]) -> None:
-        judged = _judged(content.head)
-        rows = [_row(content, interval, source) for interval in new for source in judged]
+        archived = _archived(content.head)
+        rows = [_row(content, interval, one) for interval in new for one in archived]
         self._single += [
             {
                 "board": place.board,
@@ -367,15 +368,24 @@ class _Writing:
             tables.put_machine(self._connection, machine, row)
 
 
-def _judged(head: Head) -> list[HistorySeries]:
-    """The first judged series of each CPU."""
-    first: dict[int, HistorySeries] = {}
+class _ArchivedSeries(NamedTuple):
+    """The series of a CPU that goes into the archive, and its name there."""
+
+    source: HistorySeries
+    name: str
+
+
+def _archived(head: Head) -> list[_ArchivedSeries]:
+    """The main series of each CPU."""
+    of_cpu: dict[int, list[HistorySeries]] = {}
     for source in sources_of(head).values():
-        first.setdefault(source.cpu, source)
-    return list(first.values())
+        of_cpu.setdefault(source.cpu, []).append(source)
+    main = [(min(sources, key=lambda one: main_place(one.name)), len(sources)) for sources in of_cpu.values()]
+    return [_ArchivedSeries(source, archived_name(source.name, several)) for source, several in main]
 
 
-def _row(content: _Content, interval: Interval, source: HistorySeries) -> ArchiveRow:
+def _row(content: _Content, interval: Interval, archived: _ArchivedSeries) -> ArchiveRow:
+    source = archived.source
     number = source.series.id
     held = interval.histograms[number]
     return ArchiveRow(
@@ -385,7 +395,7 @@ def _row(content: _Content, interval: Interval, source: HistorySeries) -> Archiv
         interval.seq,
         interval.begin_wall_ns,
         interval.end_wall_ns,
-        source.name,
+        archived.name,
         held.total,
         interval.lost[number],
         interval.missed[number],

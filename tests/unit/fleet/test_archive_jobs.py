@@ -235,6 +235,26 @@ def test_each_series_of_a_board_is_judged_by_itself(tmp_path: Path) -> None:
     assert "gpio/response" in boards[machine(0)].reason
 
 
+@pytest.mark.parametrize(
+    "series",
+    [
+        "monitor/expiry-to-return station=expiry-to-return (1 of 9)",
+        "spinlock/acquire (1 of 2)",
+        "monitor/expiry-to-interrupt",
+    ],
+)
+def test_one_of_several_series_may_show_that_a_board_exceeds_and_never_that_it_is_within(
+    tmp_path: Path, series: str
+) -> None:
+    """The last one is as older takers named it."""
+    write(tmp_path, [(kind, replace(one, series=series)) for kind, one in _hours(0, 40)])
+    (board,) = judged_archive(by_hand(tmp_path, JudgeBoards(LIMIT)), LIMIT).boards
+    assert (board.result, series in board.reason) == (ArchivedResult.NOT_SHOWN, True)
+    low = Requirement(12_000)
+    (board,) = judged_archive(by_hand(tmp_path, JudgeBoards(low)), low).boards
+    assert board.result is ArchivedResult.EXCEEDS
+
+
 def test_a_rate_is_judged_by_the_disturbances(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     rows = []

@@ -11,6 +11,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from pyarrow import parquet
 from pyarrow.dataset import dataset
 
 from fastenough.fleet.archive import EVENTS, FleetArchive
@@ -52,6 +53,17 @@ def test_each_wakeup_is_stored_with_the_cause_that_the_monitor_names(bench: Shar
     runs = [CausedRun(number, cause) for number, cause in enumerate(CULPRITS)]
     bench.store(*(run.chunk(0, 4) for run in runs))
     assert sorted(_seen(bench), key=str) == sorted(_truth(*runs), key=str)
+
+
+def test_the_whole_wakeup_is_archived_not_its_first_station(bench: ShardBench) -> None:
+    bench.store(RUN.chunk(0, 4))
+    rows = [row for path in bench.folder.rglob("*.parquet") for row in parquet.read_table(path).to_pylist()]
+    of_cpu = [series["name"] for series in RUN.lines[0]["series"] if series["cpu"] == 0]
+    assert of_cpu[0] == "expiry-to-interrupt" and len(of_cpu) > 2
+    assert {row["series"] for row in rows} == {
+        f"monitor/expiry-to-return station=expiry-to-return (1 of {len(of_cpu)})"
+    }
+    assert max(row["max_ns"] for row in rows) == max(RUN.latencies_ns)
 
 
 def test_each_wakeup_of_an_interval_is_one_row() -> None:
