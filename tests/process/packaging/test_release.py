@@ -17,7 +17,7 @@ from fastenough.board.files import MACHINES
 from tests.support.packaging_programs import release
 from tests.support.tools import require
 
-pytestmark = pytest.mark.untimed
+pytestmark = [pytest.mark.slow, pytest.mark.untimed]
 
 ONE = release.architectures()["armhf"]
 
@@ -45,7 +45,6 @@ def _agree(folder: Path) -> bool:
     )
 
 
-@pytest.mark.slow
 def test_the_same_bytes_wherever_it_is_made(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = tmp_path / "a-folder-of-another-length"
     elsewhere.mkdir()

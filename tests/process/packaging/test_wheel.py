@@ -23,7 +23,7 @@ from tests.support.packaging_programs import release
 from tests.support.tools import require
 from tests.support.websites import command_serving
 
-pytestmark = pytest.mark.untimed
+pytestmark = [pytest.mark.slow, pytest.mark.untimed]
 
 ROOT = Path(__file__).resolve().parents[3]
 TOOLS = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
@@ -74,7 +74,6 @@ def home(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-@pytest.mark.slow
 def test_the_wheel_is_whole(wheel: Path) -> None:
     require("avr-gcc")
     require("arm-none-eabi-gcc")
@@ -106,7 +105,6 @@ def test_the_wheel_states_the_licences_of_what_it_holds(wheel: Path) -> None:
     assert not [name for name in packed.namelist() if "/gauge/sim/" in name]
 
 
-@pytest.mark.slow
 def test_the_installed_bench_measures(home: Path, tmp_path: Path) -> None:
     doctor = subprocess.run(
         [home / "bin" / "fastenough", "doctor", "--json"], cwd=tmp_path, text=True, capture_output=True, check=False
@@ -123,7 +121,6 @@ def test_the_installed_bench_measures(home: Path, tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
 
 
-@pytest.mark.slow
 def test_the_installed_website_draws_what_it_brings_along(home: Path, farm: FarmData, tmp_path: Path) -> None:
     require("chromium")
     shutil.copytree(farm.store.path, tmp_path / "store", ignore=shutil.ignore_patterns("*T12*", "index.sqlite*"))
@@ -142,7 +139,6 @@ def test_the_installed_website_draws_what_it_brings_along(home: Path, farm: Farm
     assert f"{url}assets/uPlot.iife.min.js" in asked and all(one.startswith(url) for one in asked)
 
 
-@pytest.mark.slow
 def test_the_installed_bench_builds_the_probe_for_a_board(home: Path, tmp_path: Path) -> None:
     architecture = release.architectures()["riscv64"]
     require(architecture.compiler, architecture.runner)
