@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -126,20 +126,31 @@ def recording_of(site: Site, run: str) -> Recording:
 
 
 def conclusions_of(site: Site) -> Iterator[Conclusion]:
-    """Visible conclusions, the newest first, each with the present name of its board.
+    """Visible conclusions, the newest first, each with the present name of the board of its first run.
 
-    The name in the conclusion may be that of another board by now.
+    The name in the conclusion may be that of another board by now.  The viewer has to see the boards of all its runs.
     """
     known = list(conclusions(site.store)) if site.store is not None else []
-    boards = boards_of_runs(site.history, {conclusion.runs[0] for conclusion in known if conclusion.runs})
+    boards = boards_of_runs(site.history, {run for conclusion in known for run in conclusion.runs})
     visible: dict[str, bool] = {}
     for conclusion in known:
-        first = next(iter(conclusion.runs), None)
-        board = _board_without_runs(site, conclusion) if first is None else boards.get(first, conclusion.board)
-        if board not in visible:
-            visible[board] = _is_visible(site, board)
-        if visible[board]:
-            yield replace(conclusion, board=board)
+        found = _boards_of(site, conclusion, boards)
+        for board in found:
+            if board not in visible:
+                visible[board] = _is_visible(site, board)
+        if all(visible[board] for board in found):
+            yield replace(conclusion, board=found[0])
+
+
+def _boards_of(site: Site, conclusion: Conclusion, boards: Mapping[str, str]) -> list[str]:
+    """The boards of a conclusion, at least one; empty names for unknown ones.
+
+    Runs that the history does not have are found by the name of the board, for a viewer who sees all boards.
+    """
+    if not conclusion.runs:
+        return [_board_without_runs(site, conclusion)]
+    unknown = conclusion.board if site.viewer.sees_all else ""
+    return list(dict.fromkeys(boards.get(run, unknown) for run in conclusion.runs))
 
 
 def _board_without_runs(site: Site, conclusion: Conclusion) -> str:

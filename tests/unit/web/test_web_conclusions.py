@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A conclusion without runs belongs to the machine that was traced, whatever its board and other boards are named."""
+"""Who sees a conclusion: of runs, who sees all their boards; without runs, who sees the machine that was traced.
+
+Names of boards decide nothing: a host name of one site may be the name of a board of another site.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,11 @@ CHAPTER = {"title": "Bound", "lead": "It is 30 µs."}
 
 @dataclass(frozen=True)
 class TwoSites:
-    """The board ``gate`` of site graz is machine 1, ``panel`` of site linz is machine 2."""
+    """The board ``gate`` of site graz is machine 1, ``panel`` of site linz is machine 2; each has a run."""
 
     store: Store
     history: History
+    runs: tuple[str, str]
 
     def seen(self, viewer: Viewer) -> list[tuple[str, str]]:
         """Board and first sentence of each conclusion."""
@@ -44,7 +48,8 @@ def sites(tmp_path: Path) -> Iterator[TwoSites]:
         add_run(store, board, machine(number), seed=number, intervals=1)
         declare(history, board, site=site)
     assert not catch_up(history, store).faults
-    yield TwoSites(store, history)
+    gate, panel = (next(run.id for run in store.runs() if run.board == board) for board in ("gate", "panel"))
+    yield TwoSites(store, history, (gate, panel))
     history.close()
 
 
@@ -86,3 +91,21 @@ def test_the_machine_is_in_the_file_and_on_no_page(sites: TwoSites) -> None:
     (known,) = conclusions(sites.store)
     assert machine_of(sites.store, known.id) == frozenset(machine(1))
     assert machine(1)[0] not in repr(known)
+
+
+def test_of_runs_of_two_boards_is_seen_by_those_who_see_both(sites: TwoSites) -> None:
+    for runs in (sites.runs, sites.runs[::-1]):
+        conclude(sites.store, "gate", runs, CHAPTER)
+    assert [board for board, _ in sites.seen(OWNER)] == ["panel", "gate"]
+    assert len(sites.seen(Viewer(sites=frozenset({"graz", "linz"})))) == 2
+    assert not any(sites.seen(viewer) for viewer in (GRAZ, LINZ, PUBLIC))
+
+
+@pytest.mark.parametrize("unknown_first", [True, False])
+def test_of_runs_that_the_history_does_not_have_is_seen_by_those_who_see_all_boards(
+    sites: TwoSites, unknown_first: bool
+) -> None:
+    runs = [sites.runs[0], "20260101T000000000Z-000000"]
+    conclude(sites.store, "gate", runs[::-1] if unknown_first else runs, CHAPTER)
+    assert sites.seen(OWNER) == [("gate", CHAPTER["lead"])]
+    assert not any(sites.seen(viewer) for viewer in (GRAZ, LINZ, PUBLIC))
