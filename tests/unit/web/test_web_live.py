@@ -8,13 +8,18 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from itertools import count
+from typing import cast
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
 
 from fastenough.history import OWNER, History, Viewer
+from fastenough.web import app
+from fastenough.web.identity import AccessGrant, Identity
 from fastenough.web.live import MOST_STREAMS, LiveStreams
 from fastenough.web.selection import Selection
-from fastenough.web.site import Site
+from fastenough.web.site import Site, SiteRole
 
 _PAGE = count(1)
 
@@ -59,6 +64,32 @@ class Listeners:
         await self.streams.end()
 
 
+class Pages:
+    """Live pages of users with the role of viewer at a site, opened through the address that the pages use."""
+
+    def __init__(self, site: Site) -> None:
+        self.streams = LiveStreams()
+        self._route = app._events_route(site, self.streams, 600.0)
+        self._open: list[asyncio.Task[bool]] = []
+
+    async def open(self, name: str) -> int:
+        """Status of a new live page."""
+        identity = Identity(f"user-{next(_PAGE)}", frozenset({AccessGrant(SiteRole.VIEWER, frozenset({name}))}))
+        response = await self._route.endpoint(
+            Request({"type": "http", "query_string": b"", "headers": [], app._IDENTITY: identity})
+        )
+        if isinstance(response, StreamingResponse):
+            events = cast(AsyncIterator[bytes], response.body_iterator)
+            await anext(events)
+            self._open.append(asyncio.create_task(_ends(events)))
+        return int(response.status_code)
+
+    async def end(self) -> None:
+        for task in self._open:
+            task.cancel()
+        await self.streams.end()
+
+
 async def _ends(events: AsyncIterator[bytes]) -> bool:
     async for _ in events:
         pass
@@ -96,5 +127,20 @@ def test_the_newest_selection_ends_and_older_ones_stay(site: Site) -> None:
         assert listeners.streams.listeners_of(Viewer(sites=frozenset({"linz"}))) == 1
         assert listeners.streams.listeners == MOST_STREAMS
         await listeners.end()
+
+    asyncio.run(tried())
+
+
+def test_users_with_the_same_sites_have_a_quarter_of_all_live_pages(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "most_connections", lambda: 32)
+
+    async def tried() -> None:
+        pages = Pages(site)
+        assert [await pages.open("graz") for _ in range(6)] == [200] * 4 + [503] * 2
+        assert [await pages.open(name) for name in ("linz", "wels", "steyr") for _ in range(4)] == [200] * 12
+        assert await pages.open("enns") == 503
+        await pages.end()
 
     asyncio.run(tried())
