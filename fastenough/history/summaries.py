@@ -255,6 +255,13 @@ def board_totals(history: History, viewer: Viewer, board_filter: BoardFilter, no
     return BoardTotals({_CONDITIONS[row[0]]: row[1] for row in sorted(rows)}, max(known or any_s, default=None))
 
 
+def has_more_boards(history: History, viewer: Viewer, board_filter: BoardFilter, most: int, now_s: int) -> bool:
+    """Whether a filter has more than ``most`` boards.  Much less work than the totals of ten thousand boards."""
+    question = _chosen(select(BOARD.c.id), viewer, board_filter, now_s).limit(most + 1)
+    with history.reading() as connection:
+        return len(connection.execute(question).all()) > most
+
+
 def board_page(  # noqa: PLR0917 - every question: who asks, of what, and when
     history: History, viewer: Viewer, board_filter: BoardFilter, order: BoardOrder, span: tuple[int, int], now_s: int
 ) -> list[BoardStatus]:

@@ -14,16 +14,16 @@ from fastenough.history import (
     BoardCondition,
     BoardStatus,
     GroupKind,
-    board_totals,
     boards_after,
     groups_by_kind,
+    has_more_boards,
     last_changes,
     last_noted,
 )
 from fastenough.history.tail import TAIL_KINDS
 from fastenough.model import BadInput
 from fastenough.web.selection import Query, filter_of, values_of
-from fastenough.web.site import STALE_S, Site, page_in_parts
+from fastenough.web.site import Site, page_in_parts
 
 _TAIL_S = 400 * 86400
 
@@ -129,8 +129,8 @@ def _states(boards: list[BoardStatus]) -> Iterator[str]:
 
 def _tails(site: Site, boards: set[str]) -> Iterator[str]:
     span = site.now_s - _TAIL_S, site.now_s + 1
-    changed = last_changes(site.history, site.viewer, TAIL_KINDS, *span)
-    noted = last_noted(site.history, site.viewer, *span)
+    changed = last_changes(site.history, site.viewer, TAIL_KINDS, *span) if boards else {}
+    noted = last_noted(site.history, site.viewer, *span) if boards else {}
     for name, text, times in (
         (_TAIL, "Time of the last change of the tail (the maxima of 12-hour cycles).", changed),
         (_NOTED, "Time at which the newest change of the tail was noted.", noted),
@@ -178,8 +178,8 @@ def _boards(site: Site, query: Query) -> list[BoardStatus]:
     """The boards of a group, or all boards if there are few; raises BadInput for too large a group."""
     values = values_of(query, ("group",))
     board_filter = filter_of(values)
-    # counted first: the exact status of so many costs half a second
-    if board_totals(site.history, site.viewer, board_filter, site.now_s, STALE_S).boards <= _MOST_BOARDS:
+    # first: the exact status of so many costs half a second
+    if not has_more_boards(site.history, site.viewer, board_filter, _MOST_BOARDS, site.now_s):
         return boards_after(site.history, site.viewer, board_filter, "", _MOST_BOARDS, site.now_s)
     if values:
         raise BadInput(f"group={values['group'][:40]} has more than {_MOST_BOARDS} boards; ask for a smaller group")
