@@ -203,7 +203,9 @@ def test_all_threads_have_the_name_that_is_asked_for(probe_binary: str, tmp_path
         try:
             assert eventually(lambda: len(list(tasks.iterdir())) > len(CPUS))
             assert {task.joinpath("comm").read_text() for task in tasks.iterdir()} == {"mine-7\n"}
-            assert eventually(lambda: b'"type":"interval"' in recording.read_bytes())  # each thread has begun
+            assert eventually(  # each thread has begun
+                lambda: recording.exists() and b'"type":"interval"' in recording.read_bytes()
+            )
         finally:
             probe.send_signal(signal.SIGINT)
     assert probe.returncode == 0
