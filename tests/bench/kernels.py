@@ -30,6 +30,7 @@ VARIANTS: Mapping[str, tuple[bool, tuple[str, ...]]] = {
     "preempt": (False, ("CONFIG_PREEMPT=y",)),
     "dynamic": (False, ("CONFIG_PREEMPT_DYNAMIC=y",)),
     "hz-1000": (False, ("CONFIG_HZ_1000=y",)),
+    "expert": (False, ("CONFIG_EXPERT=y",)),
     "rt": (True, ()),
     "no-hz": (False, ("CONFIG_NO_HZ_IDLE=y",)),
     "no-hz-full": (False, ("CONFIG_NO_HZ_FULL=y",)),
@@ -50,7 +51,8 @@ VARIANTS: Mapping[str, tuple[bool, tuple[str, ...]]] = {
     "debug-preempt": (False, ("CONFIG_PREEMPT=y", "CONFIG_DEBUG_KERNEL=y", "CONFIG_DEBUG_PREEMPT=y")),
     "lockdep": (False, ("CONFIG_DEBUG_KERNEL=y", "CONFIG_PROVE_LOCKING=y")),
 }
-"""By name: with PREEMPT_RT or without, and the lines of a fragment.  ``enea``: the options of the fragment that Enea
+"""By name: with PREEMPT_RT or without, and the lines of a fragment.  ``expert``: what ``rt`` and ``enea`` are to be
+compared with, since EXPERT removes what is otherwise always built in.  ``enea``: the options of the fragment that Enea
 added to a kernel for low latency, as far as this kernel and architecture have them."""
 
 
