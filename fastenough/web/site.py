@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache, partial
 from typing import Any
 
 from fastenough.history import History, UnknownBoard, Viewer, board_of
@@ -128,29 +129,32 @@ def recording_of(site: Site, run: str) -> Recording:
 def conclusions_of(site: Site) -> Iterator[Conclusion]:
     """Visible conclusions, the newest first, each with the present name of the board of its first run.
 
-    The name in the conclusion may be that of another board by now.  The viewer has to see the boards of all its runs.
+    The name in the conclusion may be that of another board by now.  A viewer who does not see all boards has to see
+    those of all its runs.
     """
     known = list(conclusions(site.store)) if site.store is not None else []
-    boards = boards_of_runs(site.history, {run for conclusion in known for run in conclusion.runs})
-    visible: dict[str, bool] = {}
+    boards = boards_of_runs(site.history, {run for conclusion in known for run in _runs_of(site, conclusion)})
+    is_visible = cache(partial(_is_visible, site))
     for conclusion in known:
         found = _boards_of(site, conclusion, boards)
-        for board in found:
-            if board not in visible:
-                visible[board] = _is_visible(site, board)
-        if all(visible[board] for board in found):
+        if all(map(is_visible, found)):
             yield replace(conclusion, board=found[0])
 
 
 def _boards_of(site: Site, conclusion: Conclusion, boards: Mapping[str, str]) -> list[str]:
     """The boards of a conclusion, at least one; empty names for unknown ones.
 
-    Runs that the history does not have are found by the name of the board, for a viewer who sees all boards.
+    A run that the history does not have is found by the name of the board, for a viewer who sees all boards.
     """
     if not conclusion.runs:
         return [_board_without_runs(site, conclusion)]
     unknown = conclusion.board if site.viewer.sees_all else ""
-    return list(dict.fromkeys(boards.get(run, unknown) for run in conclusion.runs))
+    return list(dict.fromkeys(boards.get(run, unknown) for run in _runs_of(site, conclusion)))
+
+
+def _runs_of(site: Site, conclusion: Conclusion) -> Sequence[str]:
+    """The runs of a conclusion whose boards matter: the first one names its board, others may hide it."""
+    return conclusion.runs[:1] if site.viewer.sees_all else conclusion.runs
 
 
 def _board_without_runs(site: Site, conclusion: Conclusion) -> str:

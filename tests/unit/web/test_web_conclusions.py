@@ -101,6 +101,14 @@ def test_of_runs_of_two_boards_is_seen_by_those_who_see_both(sites: TwoSites) ->
     assert not any(sites.seen(viewer) for viewer in (GRAZ, LINZ, PUBLIC))
 
 
+def test_a_later_run_hides_nothing_from_those_who_see_all_boards(sites: TwoSites) -> None:
+    """Neither the history nor the former name of the board finds it."""
+    conclude(sites.store, "gate", (sites.runs[0], "20260101T000000000Z-000000"), CHAPTER)
+    rename(sites.history, "gate", "entrance", ["gate"])
+    assert sites.seen(OWNER) == [("entrance", CHAPTER["lead"])]
+    assert not any(sites.seen(viewer) for viewer in (GRAZ, LINZ, PUBLIC))
+
+
 @pytest.mark.parametrize("unknown_first", [True, False])
 def test_of_runs_that_the_history_does_not_have_is_seen_by_those_who_see_all_boards(
     sites: TwoSites, unknown_first: bool
