@@ -17,6 +17,7 @@ long memory by the slope of the spectrum at its lowest frequencies).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,7 +97,7 @@ def scale_of(counts: IntArray, runs: int) -> int:
         return 0
     busy = np.flatnonzero(counts > np.median(counts))
     gaps = np.sort(np.diff(busy))
-    for scale in reversed(_scales(counts.size)):
+    for scale in reversed([*_scales(counts.size)]):
         uneven = busy.size >= max(_MANY, _MANY_EACH * (counts.size // scale)) and scale > 1
         if _chance_of_gaps(gaps, scale, counts.size) <= LEVEL or (
             uneven and _chance_of_dispersion(busy, scale, counts.size) <= LEVEL
@@ -105,11 +106,13 @@ def scale_of(counts: IntArray, runs: int) -> int:
     return 1 if _crowded(int(np.count_nonzero(counts)), runs, counts.size) else 0
 
 
-def _scales(intervals: int) -> list[int]:
-    """The scales that are tested, ascending: powers of two, and the longest one."""
-    longest = intervals // PIECES_TESTED
-    powers = (2**power for power in range((longest - 1).bit_length())) if longest else ()
-    return [*powers, longest] if longest else []
+def _scales(intervals: int) -> Iterator[int]:
+    scale, longest = 1, intervals // PIECES_TESTED
+    while scale < longest:
+        yield scale
+        scale *= 2
+    if longest:
+        yield longest
 
 
 def _crowded(busy: int, events: int, intervals: int) -> bool:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DataError
@@ -319,7 +318,7 @@ class _Writing:
 
     def _add_rows(self, place: KnownRun, content: _Content, new: Sequence[Interval]) -> None:
         archived = _archived(content.head)
-        rows = [_row(content, interval, one) for interval in new for one in archived]
+        rows = [_row(content, interval, source) for interval in new for source in archived]
         self._single += [
             {
                 "board": place.board,
@@ -368,24 +367,16 @@ class _Writing:
             tables.put_machine(self._connection, machine, row)
 
 
-class _ArchivedSeries(NamedTuple):
-    """The series of a CPU that goes into the archive, and its name there."""
-
-    source: HistorySeries
-    name: str
-
-
-def _archived(head: Head) -> list[_ArchivedSeries]:
-    """The main series of each CPU."""
+def _archived(head: Head) -> list[HistorySeries]:
+    """The main series of each CPU, with its name in the archive."""
     of_cpu: dict[int, list[HistorySeries]] = {}
     for source in sources_of(head).values():
         of_cpu.setdefault(source.cpu, []).append(source)
     main = [(min(sources, key=lambda one: main_place(one.name)), len(sources)) for sources in of_cpu.values()]
-    return [_ArchivedSeries(source, archived_name(source.name, several)) for source, several in main]
+    return [replace(source, name=archived_name(source.name, several)) for source, several in main]
 
 
-def _row(content: _Content, interval: Interval, archived: _ArchivedSeries) -> ArchiveRow:
-    source = archived.source
+def _row(content: _Content, interval: Interval, source: HistorySeries) -> ArchiveRow:
     number = source.series.id
     held = interval.histograms[number]
     return ArchiveRow(
@@ -395,7 +386,7 @@ def _row(content: _Content, interval: Interval, archived: _ArchivedSeries) -> Ar
         interval.seq,
         interval.begin_wall_ns,
         interval.end_wall_ns,
-        archived.name,
+        source.name,
         held.total,
         interval.lost[number],
         interval.missed[number],

@@ -16,10 +16,10 @@ from fastenough.model import IMPORTED, BadInput, Role, Series
 from fastenough.recording import Event, Head, Interval
 from fastenough.recording.culprits import culprit_text
 from fastenough.recording.histogram import Histogram, bucket_index, bucket_lowest
-from fastenough.recording.wakeups import MONITOR
+from fastenough.recording.wakeups import MONITOR, SUMS
 
 _CORRECTED = "_corrected"
-_MAIN = ("timer/wakeup_corrected", "monitor/expiry-to-return", "monitor/device-to-return", "monitor/expiry-to-running")
+_MAIN = ("timer/wakeup_corrected", *(f"{MONITOR}/{name}" for name in SUMS))
 AHEAD_S = 2 * 3600
 """Maximum lead over this machine's clock; beyond it the clock of the board, or this one, is wrong."""
 

@@ -178,7 +178,7 @@ def _boards(site: Site, query: Query) -> list[BoardStatus]:
     """The boards of a group, or all boards if there are few; raises BadInput for too large a group."""
     values = values_of(query, ("group",))
     board_filter = filter_of(values)
-    # first: the exact status of so many costs half a second
+    # asked first, since the exact status of so many costs half a second
     if not has_more_boards(site.history, site.viewer, board_filter, _MOST_BOARDS, site.now_s):
         return boards_after(site.history, site.viewer, board_filter, "", _MOST_BOARDS, site.now_s)
     if values:
