@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+
+from fastenough.analysis import special
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from fastenough.analysis import special
 from fastenough.analysis.sequential import least_between, log_required
 
 FloatArray = NDArray[np.float64]

@@ -12,8 +12,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
+from fastenough.analysis import special
 from fastenough.analysis.merged import CountArray, FloatArray, Merged
 from fastenough.analysis.resampling import Blocks, NoInterval
 

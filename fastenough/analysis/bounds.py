@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special
+
+from fastenough.analysis import special
 
 _LEAST_CHANCE = 1e-9
 """Smallest p-value that is reported."""

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
-from fastenough.analysis import sequential
+from fastenough.analysis import sequential, special
 
 FloatArray = NDArray[np.float64]
 

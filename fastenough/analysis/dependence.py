@@ -22,7 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+
+from fastenough.analysis import special
 
 IntArray = NDArray[np.int64]
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
-from fastenough.analysis import words
+from fastenough.analysis import special, words
 from fastenough.analysis.changes import change_points, ranks
 from fastenough.analysis.maxima import Maxima
 

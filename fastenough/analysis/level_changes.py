@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from fastenough.analysis import special
 from fastenough.analysis.changes import ranks
 from fastenough.analysis.surveillance import Alarm, first_alarm
 from fastenough.analysis.trend import line_through, mann_kendall

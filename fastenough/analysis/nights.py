@@ -19,9 +19,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
-from fastenough.analysis import clusters
+from fastenough.analysis import clusters, special
 from fastenough.model import Verdict
 
 FloatArray = NDArray[np.float64]

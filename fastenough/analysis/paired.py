@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy import special
 
+from fastenough.analysis import special
 from fastenough.analysis.bootstrap import ResampledQuantiles
 from fastenough.analysis.checks import findings_of
 from fastenough.analysis.clusters import holm

@@ -17,8 +17,8 @@ from functools import lru_cache
 from itertools import count
 
 import numpy as np
-from scipy import special
 
+from fastenough.analysis import special
 from fastenough.analysis.cpu_evidence import CpuEvidence
 from fastenough.analysis.disturbances import Disturbances
 from fastenough.analysis.power import (

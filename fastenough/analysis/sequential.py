@@ -16,7 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import special
+
+from fastenough.analysis import special
 
 _BELOW = (3.0, 5.0)
 """Shape and rate of the gamma distribution of rates below the allowed one, in units of it; cut off at 1."""

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+
+from fastenough.analysis import special
 
 FloatArray = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from fastenough.analysis import special
 from fastenough.analysis.changes import ranks
 
 FloatArray = NDArray[np.float64]
