@@ -15,19 +15,35 @@ from fastenough.cli.commands import Command
 from fastenough.cli.options import json_option
 from fastenough.cli.output import micros, print_json, say
 from fastenough.farm.config import FALSE_CHANGES
-from fastenough.fleet.board_rows import BoardRows, sums_and_maxima
+from fastenough.fleet.board_rows import BoardRows, IntArray, sums_and_maxima
 from fastenough.history.schema import CYCLE_S
 from fastenough.history.tail import TailPoint, mean_between, tail_points
 
 
 @dataclass(frozen=True)
+class SeriesCourse:
+    """The changes of a series of a board that are not withdrawn.
+
+    ``cycles``: number of complete cycles with values; ``intervals``: number of intervals with values.
+    """
+
+    series: str
+    cycles: int
+    intervals: int
+    changes: tuple[TailPoint, ...]
+
+    @property
+    def too_short(self) -> bool:
+        return self.cycles <= LEAST_BEFORE
+
+
+@dataclass(frozen=True)
 class ArchivedCourse:
-    """The changes of a board that are not withdrawn; ``cycles``: number of complete cycles with values."""
+    """The series of a board that have values, in the order of names."""
 
     board: str
     type: str
-    cycles: int
-    changes: tuple[TailPoint, ...]
+    series: tuple[SeriesCourse, ...]
 
 
 @dataclass(frozen=True)
@@ -39,6 +55,7 @@ class ArchivedChange:
 
     board: str
     type: str
+    series: str
     at_s: int
     until_s: int | None
     was_ns: int
@@ -48,10 +65,14 @@ class ArchivedChange:
 
 @dataclass(frozen=True)
 class FirstChange:
-    """``first``: the earliest of ``changes``, None without any.  ``too_short``: boards with too few cycles."""
+    """``first``: the earliest of ``changes``, None without any.  ``too_short``: boards with too few cycles.
+
+    ``excluded_intervals``: intervals of series with too few cycles, on boards with several series.
+    """
 
     boards: int
     too_short: int
+    excluded_intervals: int
     first: ArchivedChange | None
     changes: tuple[ArchivedChange, ...]
 
@@ -67,30 +88,65 @@ class FindChanges:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return "begin_ns", "end_ns", "count", "max_ns"
+        return "begin_ns", "end_ns", "count", "max_ns", "series"
 
     def of_board(self, board: BoardRows, boards: int) -> ArchivedCourse:
-        """The changes of the greatest values of its cycles, all CPUs together."""
-        begin_ns, end_ns, count, maximum = map(board.numbers, self.columns)
+        """The changes of the greatest values of its cycles: of each series by itself, all CPUs together."""
+        begin_ns, end_ns, count, maximum = map(board.numbers, ("begin_ns", "end_ns", "count", "max_ns"))
         cycle = begin_ns // (CYCLE_S * 10**9)
-        complete = (count > 0) & (cycle < end_ns.max() // (CYCLE_S * 10**9))
-        cycles, counts, maxima = sums_and_maxima(cycle[complete], count[complete], maximum[complete])
-        between = mean_between(boards, self.false_changes)
-        points = tail_points((cycles * CYCLE_S).tolist(), maxima.tolist(), counts.tolist(), between)
-        lasting = tuple(point for point in points if point.withdrawn_s is None)
-        return ArchivedCourse(board.board, board.type, int(cycles.size), lasting)
+        complete = cycle < end_ns.max() // (CYCLE_S * 10**9)
+        measured = {series: rows & (count > 0) for series, rows in board.by_series().items()}
+        cycles = {
+            series: sums_and_maxima(cycle[rows & complete], count[rows & complete], maximum[rows & complete])
+            for series, rows in measured.items()
+        }
+        searched = sum(numbers.size > LEAST_BEFORE for numbers, _, _ in cycles.values())
+        # each searched series is another chance of a false change
+        between = mean_between(boards * max(1, searched), self.false_changes)
+        return ArchivedCourse(
+            board.board,
+            board.type,
+            tuple(
+                SeriesCourse(series, int(cycles[series][0].size), int(rows.sum()), _changes(*cycles[series], between))
+                for series, rows in measured.items()
+                if rows.any()
+            ),
+        )
+
+
+def _changes(cycles: IntArray, counts: IntArray, maxima: IntArray, between: float) -> tuple[TailPoint, ...]:
+    """The changes of cycles that are not withdrawn."""
+    points = tail_points((cycles * CYCLE_S).tolist(), maxima.tolist(), counts.tolist(), between)
+    return tuple(point for point in points if point.withdrawn_s is None)
 
 
 def first_change(courses: Sequence[ArchivedCourse]) -> FirstChange:
     """The changes of all boards in the order of time; those of one instant in the order in which they were noted."""
     changes = [
-        ArchivedChange(course.board, course.type, point.at_s, point.until_s, point.was_ns, point.now_ns, point.noted_s)
+        ArchivedChange(
+            course.board,
+            course.type,
+            of_series.series,
+            point.at_s,
+            point.until_s,
+            point.was_ns,
+            point.now_ns,
+            point.noted_s,
+        )
         for course in courses
-        for point in course.changes
+        for of_series in course.series
+        for point in of_series.changes
     ]
-    changes.sort(key=lambda change: (change.at_s, change.noted_s, change.board))
-    too_short = sum(course.cycles <= LEAST_BEFORE for course in courses)
-    return FirstChange(len(courses), too_short, changes[0] if changes else None, tuple(changes))
+    changes.sort(key=lambda change: (change.at_s, change.noted_s, change.board, change.series))
+    too_short = sum(all(of_series.too_short for of_series in course.series) for course in courses)
+    excluded_intervals = sum(
+        of_series.intervals
+        for course in courses
+        if len(course.series) > 1
+        for of_series in course.series
+        if of_series.too_short
+    )
+    return FirstChange(len(courses), too_short, excluded_intervals, changes[0] if changes else None, tuple(changes))
 
 
 def _print(found: FirstChange) -> None:
@@ -107,11 +163,12 @@ def _print(found: FirstChange) -> None:
         )
         print_first_rows(
             "Changes",
-            ("board", "type", "from", "to", "before [µs]", "after [µs]"),
+            ("board", "type", "series", "from", "to", "before [µs]", "after [µs]"),
             [
                 (
                     change.board,
                     change.type,
+                    change.series,
                     words.iso(change.at_s),
                     "" if change.until_s is None else words.iso(change.until_s),
                     micros(change.was_ns),
@@ -119,13 +176,19 @@ def _print(found: FirstChange) -> None:
                 )
                 for change in found.changes
             ],
-            texts=4,
+            texts=5,
         )
+    _print_excluded(found)
+
+
+def _print_excluded(found: FirstChange) -> None:
+    few = f"{LEAST_BEFORE} or fewer complete cycles of {CYCLE_S // 3600} h"
     if found.too_short:
-        say(
-            f"Not searched: {words.counted(found.too_short, 'board')} with {LEAST_BEFORE} or fewer complete cycles of "
-            f"{CYCLE_S // 3600} h."
-        )
+        say(f"Not searched: {words.counted(found.too_short, 'board')} with {few} of one series.")
+    if found.excluded_intervals:
+        intervals = words.counted(found.excluded_intervals, "interval")
+        say(f"Excluded: {intervals} of series with {few}, on boards with several series.")
+        say("Values of different series are not compared.")
 
 
 @click.command("first-change", cls=Command, example="fastenough farm first-change --archive archive")
@@ -144,6 +207,8 @@ def command(*, false_changes: float, of_archive: ArchiveOptions, as_json: bool) 
     Searches the greatest values of each 12 hours of every board for steps and trends, as the pages of a farm do, and
     prints all changes in the order of time.  The first changed board often has the first new kernel or part.  Boards
     with 20 or fewer complete cycles of 12 hours are not searched.
+
+    Only values of one series are compared.  If the archive has several series of a board, each is searched by itself.
     """
     found = first_change(of_archive.compute(FindChanges(false_changes)))
     if as_json:

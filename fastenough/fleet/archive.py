@@ -67,6 +67,11 @@ def archived_name(name: str, several: int) -> str:
     return name if several == 1 else f"{name} (1 of {several})"
 
 
+def series_of(name: str) -> str:
+    """The series of an archived name, without the number of series: takers of earlier versions did not state it."""
+    return _ONE_OF_SEVERAL.sub("", name)
+
+
 def is_one_of_several(name: str) -> bool:
     """Whether a CPU had more series than the archived one.
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pyarrow import compute
 from pyarrow.dataset import Dataset, field
 
-from fastenough.fleet.archive import EVENTS, INTERVALS, ArchiveTable, FleetArchive, safe_type
+from fastenough.fleet.archive import EVENTS, INTERVALS, ArchiveTable, FleetArchive, safe_type, series_of
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording.lines import printable
 
@@ -30,6 +30,7 @@ _NAMES = ("run", "series", "station", "task", "cause")
 _COUNTS = ("count", "lost", "missed", "begin_ns", "end_ns", "latency_ns", "threshold_ns")
 _MOST_NAME = 200
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,17 @@ class BoardRows:
     def numbers(self, column: str) -> IntArray:
         """A column of integers; null is 0."""
         return integers(self.rows.column(column))
+
+    def by_series(self) -> dict[str, BoolArray]:
+        """By series, in the order of names, which rows are of it; values of different series are not comparable."""
+        names = self.rows.column("series")
+        archived: dict[str, list[str]] = {}
+        for name in compute.unique(names).to_pylist():
+            archived.setdefault(series_of(name), []).append(name)
+        return {
+            series: np.asarray(compute.is_in(names, arrow.array(same, arrow.string())), dtype=bool)
+            for series, same in sorted(archived.items())
+        }
 
 
 def integers(column: arrow.Array | arrow.ChunkedArray) -> IntArray:

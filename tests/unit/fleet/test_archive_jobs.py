@@ -307,6 +307,45 @@ def test_boards_without_a_change_show_none_and_short_ones_are_counted(tmp_path: 
     assert (found.boards, found.too_short) == (7, 1)
 
 
+WHOLE, PART = "monitor/expiry-to-running", "monitor/expiry-to-interrupt"
+
+
+def _renamed(number: int, cycles: int, update: int, names: tuple[str, str], factor: float) -> list[ArchiveRow]:
+    """A board whose takers were updated in a cycle: from then on its rows have another name, and are longer."""
+    return [
+        replace(single, series=names[single.interval >= update])
+        for _, single in _cycles(number, cycles, update, factor)
+    ]
+
+
+@pytest.mark.check
+def test_another_series_in_the_archive_is_no_change(tmp_path: Path) -> None:
+    """Updated takers store the whole wake-up of a monitor, where earlier ones stored a part of it."""
+    rows = [("panel", single) for single in _renamed(1, 80, 40, (PART, f"{WHOLE} (1 of 9)"), 5.0)]
+    rows += [("panel", single) for single in _renamed(2, 70, 55, (PART, f"{WHOLE} (1 of 9)"), 5.0)]
+    rows += [("panel", replace(single, series=WHOLE)) for _, single in _cycles(3, 80, 40, 1.5)]
+    found = first_change(by_hand(write(tmp_path, rows), FindChanges(1.0)))
+    (change,) = found.changes
+    assert (change.board, change.series) == (machine(3), WHOLE)
+    assert (found.boards, found.too_short, found.excluded_intervals) == (3, 0, 70 - 55)
+
+
+@pytest.mark.check
+def test_a_change_within_one_of_several_series_is_found(tmp_path: Path) -> None:
+    """The number of series in a name is no part of the series: takers of earlier versions did not state it."""
+    names = ("spinlock/acquire", "spinlock/acquire (1 of 2)")
+    rows = [("panel", single) for single in _renamed(1, 80, 40, names, 1.5)]
+    for _, single in _cycles(2, 80, 50, 1.5):
+        rows.append(("panel", replace(single, series=f"{WHOLE} (1 of {9 + (single.interval > 60)})")))
+        rows.append(("panel", replace(single, run="other", series=PART, max_ns=10 * (single.max_ns or 0))))
+    found = first_change(by_hand(write(tmp_path, rows), FindChanges(1.0)))
+    assert [(change.board, change.series) for change in found.changes] == [
+        (machine(1), names[0]),
+        *((machine(2), series) for series in (PART, WHOLE)),
+    ]
+    assert (found.boards, found.too_short, found.excluded_intervals) == (2, 0, 0)
+
+
 # --- kernels
 
 
@@ -352,7 +391,7 @@ def test_boards_with_one_kernel_each_are_two_samples(tmp_path: Path) -> None:
     assert difference.upper / difference.lower > 1.5  # boards differ by half: so few cannot show less
 
 
-def test_an_hour_within_which_the_kernel_changed_is_left_out(tmp_path: Path) -> None:
+def test_an_hour_within_which_the_kernel_changed_is_excluded_intervals(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     rows = [
         ("panel", row(machine(0), "run", (0, part), latencies(random, 100), HOUR_NS // 4)) for part in range(4 * 10)
@@ -363,7 +402,7 @@ def test_an_hour_within_which_the_kernel_changed_is_left_out(tmp_path: Path) -> 
     assert sum(level.hours for level in levels) in (8, 9)
 
 
-def test_the_hour_of_a_change_is_left_out_however_little_of_it_remains(tmp_path: Path) -> None:
+def test_the_hour_of_a_change_is_excluded_intervals_however_little_of_it_remains(tmp_path: Path) -> None:
     """Also if the kernel changed in its first five minutes, or within an interval."""
     step_ns = HOUR_NS // 12
     first_ns = -(-BEGIN_NS // HOUR_NS) * HOUR_NS
