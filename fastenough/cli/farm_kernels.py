@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from fastenough.cli.archive_options import ArchiveOptions, archive_options
 from fastenough.cli.commands import Command
 from fastenough.cli.options import FRACTION, json_option
 from fastenough.cli.output import print_json, print_table, say, say_list
-from fastenough.fleet.board_rows import BoardRows, sums_and_maxima
+from fastenough.fleet.board_rows import BoardRows, IntArray, sums_and_maxima
 from fastenough.model import BadInput
 from fastenough.units import parse_instant_s
 
@@ -33,10 +34,11 @@ Spans = tuple[tuple[int, str], ...]
 
 @dataclass(frozen=True)
 class KernelLevel:
-    """A board with a kernel: mean of the logarithms of the maxima of its hours (of ns), and number of hours."""
+    """A board with a kernel: mean of the logarithms of the maxima of a series in its hours (of ns), number of hours."""
 
     board: str
     kernel: str
+    series: str
     hours: int
     level: float
 
@@ -63,45 +65,59 @@ class KernelDifference:
 
 @dataclass(frozen=True)
 class KernelComparison:
-    """Each kernel against ``base``; ``boards``: number with each kernel; ``unlisted``: number without any."""
+    """Each kernel against ``base``; ``boards``: number with each kernel; ``unlisted``: number without any.
+
+    ``series``: the compared one; ``excluded_hours``: hours of boards with values of other series.
+    """
 
     base: str
+    series: str
     confidence: float
     boards: Mapping[str, int]
     unlisted: int
+    excluded_hours: int
     kernels: tuple[KernelDifference, ...]
 
 
 @dataclass(frozen=True)
 class MeasureKernels:
-    """The job: levels of a board with each kernel.  ``spans``: the kernels of each board."""
+    """The job: levels of a board with each kernel and series.  ``spans``: the kernels of each board."""
 
     spans: Mapping[str, Spans]
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return "begin_ns", "end_ns", "count", "max_ns"
+        return "begin_ns", "end_ns", "count", "max_ns", "series"
 
     def of_board(self, board: BoardRows, boards: int) -> tuple[KernelLevel, ...]:
         """Its levels; hours within which the kernel changed, or with an unusual number of values, are left out."""
         spans = self.spans.get(board.board, ())
-        begin_ns, end_ns, count, maximum = map(board.numbers, self.columns)
+        begin_ns, end_ns, count, maximum = map(board.numbers, ("begin_ns", "end_ns", "count", "max_ns"))
         if not spans or not count.any():
             return ()
         begins = np.array([begin for begin, _ in spans], dtype=np.int64)
         kernel, last = (np.searchsorted(begins, at_ns, side="right") - 1 for at_ns in (begin_ns, end_ns - 1))
         keys = np.stack([begin_ns // _HOUR_NS, kernel])
         mixed = {*keys[0, last > kernel].tolist(), *_repeated(np.unique(keys, axis=1)[0])}
-        listed = (count > 0) & (kernel >= 0)
-        hours, counts, maxima = sums_and_maxima(keys[:, listed], count[listed], maximum[listed])
-        usual = float(np.median(counts)) if counts.size else 0.0
-        like = (counts * _MOST_UNEQUAL >= usual) & (counts <= usual * _MOST_UNEQUAL) & (maxima > 0)
-        like &= ~np.isin(hours[0], list(mixed))
         return tuple(
-            KernelLevel(board.board, spans[number][1], int(hours_of.sum()), float(np.log(maxima[hours_of]).mean()))
-            for number in range(len(spans))
-            if (hours_of := like & (hours[1] == number)).any()
+            KernelLevel(board.board, spans[number][1], series, hours, level)
+            for series, rows in board.by_series().items()
+            if (listed := rows & (count > 0) & (kernel >= 0)).any()
+            for number, hours, level in _levels(keys[:, listed], count[listed], maximum[listed], mixed)
         )
+
+
+def _levels(
+    keys: IntArray, count: IntArray, maximum: IntArray, mixed: Collection[int]
+) -> Iterator[tuple[int, int, float]]:
+    """Numbers of the kernels of a series, with their hours and levels; ``keys``: hour and kernel of each row."""
+    hours, counts, maxima = sums_and_maxima(keys, count, maximum)
+    usual = float(np.median(counts))
+    like = (counts * _MOST_UNEQUAL >= usual) & (counts <= usual * _MOST_UNEQUAL) & (maxima > 0)
+    like &= ~np.isin(hours[0], list(mixed))
+    for kernel in np.unique(hours[1, like]).tolist():
+        of_kernel = like & (hours[1] == kernel)
+        yield kernel, int(of_kernel.sum()), float(np.log(maxima[of_kernel]).mean())
 
 
 def _repeated(ascending: NDArray[np.int64]) -> list[int]:
@@ -145,6 +161,19 @@ def _instant_ns(text: str, path: Path, number: int) -> int:
         raise BadInput(f"{path}, line {number}: from = {error}") from None
 
 
+def compared_series(levels: Sequence[KernelLevel]) -> str:
+    """The series of most kernels of boards, then of most hours; empty without levels.
+
+    Values of two series are not comparable, so that all boards are compared by one.
+    """
+    pairs: dict[str, set[tuple[str, str]]] = {}
+    hours: Counter[str] = Counter()
+    for level in levels:
+        pairs.setdefault(level.series, set()).add((level.board, level.kernel))
+        hours[level.series] += level.hours
+    return max(pairs, key=lambda series: (len(pairs[series]), hours[series], series), default="")
+
+
 def compared_kernels(
     levels: Sequence[KernelLevel], base: str | None, confidence: float
 ) -> tuple[str, tuple[KernelDifference, ...]]:
@@ -154,9 +183,10 @@ def compared_kernels(
         base = max(by_kernel, key=lambda kernel: (len(by_kernel[kernel]), kernel), default=None)
     if base is None:
         raise BadInput("no board has values with a listed kernel; check the boards and times in the file of --kernels")
-    if base not in by_kernel:
-        there = ", ".join(sorted(by_kernel)) or "none"
-        raise BadInput(f"no board has values with the kernel {base}; kernels with values: {there}")
+    if not by_kernel.get(base):
+        there = ", ".join(sorted(filter(by_kernel.get, by_kernel))) or "none"
+        of_series = f" of {series}" if (series := compared_series(levels)) else ""
+        raise BadInput(f"no board has values{of_series} with the kernel {base}; kernels with values: {there}")
     others = [kernel for kernel in sorted(by_kernel) if kernel != base]
     found = [difference_over_boards(by_kernel[base], by_kernel[kernel], confidence) for kernel in others]
     tested = iter(holm([one.p_value for one in found if one is not None], 1.0 - confidence))
@@ -167,15 +197,33 @@ def compared_kernels(
 
 
 def _levels_by_kernel(levels: Sequence[KernelLevel]) -> dict[str, dict[str, float]]:
-    """By kernel, the level of each board, however often it had this kernel."""
+    """By kernel, the level of each board by the compared series, however often it had this kernel."""
+    series = compared_series(levels)
     sums: dict[tuple[str, str], tuple[int, float]] = {}
-    for level in levels:
+    for level in (level for level in levels if level.series == series):
         hours, total = sums.get((level.kernel, level.board), (0, 0.0))
         sums[level.kernel, level.board] = hours + level.hours, total + level.hours * level.level
-    by_kernel: dict[str, dict[str, float]] = {}
+    by_kernel: dict[str, dict[str, float]] = {level.kernel: {} for level in levels}
     for (kernel, board), (hours, total) in sums.items():
-        by_kernel.setdefault(kernel, {})[board] = total / hours
+        by_kernel[kernel][board] = total / hours
     return by_kernel
+
+
+def compared_boards(boards: Sequence[tuple[KernelLevel, ...]], base: str | None, confidence: float) -> KernelComparison:
+    """The comparison of the levels of all boards.  Raises BadInput."""
+    levels = [level for of_board in boards for level in of_board]
+    against, kernels = compared_kernels(levels, base, confidence)
+    counts = {kernel: len(of_kernel) for kernel, of_kernel in sorted(_levels_by_kernel(levels).items())}
+    series = compared_series(levels)
+    return KernelComparison(
+        against,
+        series,
+        confidence,
+        counts,
+        sum(not of_board for of_board in boards),
+        sum(level.hours for level in levels if level.series != series),
+        kernels,
+    )
 
 
 def _unknown(kernel: str, boards: int) -> KernelDifference:
@@ -209,7 +257,10 @@ def _rows(comparison: KernelComparison) -> Iterator[tuple[str, ...]]:
 
 
 def _print(comparison: KernelComparison) -> None:
-    say(f"Hourly maxima with each kernel, as a multiple of those with {comparison.base}; each board counts once")
+    say(
+        f"Hourly maxima of {comparison.series} with each kernel, as a multiple of those with {comparison.base}; each "
+        "board counts once"
+    )
     sure = words.percent(comparison.confidence)
     print_table(
         "", ("kernel", "result", "boards", "ratio", f"{sure} interval", "between boards"), _rows(comparison), texts=2
@@ -220,6 +271,10 @@ def _print(comparison: KernelComparison) -> None:
     if comparison.unlisted:
         caveats.append(
             f"{words.counted(comparison.unlisted, 'board')} not listed, or without values with a listed kernel."
+        )
+    if comparison.excluded_hours:
+        caveats.append(
+            f"{words.counted(comparison.excluded_hours, 'hour')} of boards with values of other series excluded."
         )
     if any(kernel.ratio is None for kernel in comparison.kernels):
         caveats.append(f"A comparison requires {LEAST_BOARDS_COMPARED} boards with both kernels, or as many with each.")
@@ -247,14 +302,13 @@ def command(*, path: Path, base: str | None, confidence: float, of_archive: Arch
     The ratio of the hourly maxima is estimated with the variation between boards: each board counts once, however long
     it was measured.  Boards that had both kernels are compared with themselves.  The archive does not contain kernels,
     so a file lists them.
+
+    Only values of one series are compared: that of most boards and kernels.
     """
     if not 0 < confidence < 1:
         raise BadInput(f"--confidence {confidence:.0%} is not between 0% and 100%; 95% is usual")
     boards = of_archive.compute(MeasureKernels(read_kernels(path)))
-    levels = [level for of_board in boards for level in of_board]
-    against, kernels = compared_kernels(levels, base, confidence)
-    counts = {kernel: len(of_kernel) for kernel, of_kernel in sorted(_levels_by_kernel(levels).items())}
-    comparison = KernelComparison(against, confidence, counts, sum(not of_board for of_board in boards), kernels)
+    comparison = compared_boards(boards, base, confidence)
     if as_json:
         print_json(comparison)
     else:

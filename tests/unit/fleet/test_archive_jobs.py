@@ -19,7 +19,7 @@ from fastenough.analysis.board_rates import share_within
 from fastenough.analysis.merged import merge_samples
 from fastenough.cli.farm_first_change import FindChanges, first_change
 from fastenough.cli.farm_judge import ArchivedResult, JudgeBoards, judged_archive
-from fastenough.cli.farm_kernels import MeasureKernels, compared_kernels, read_kernels
+from fastenough.cli.farm_kernels import MeasureKernels, compared_boards, compared_kernels, read_kernels
 from fastenough.fleet import board_rows
 from fastenough.fleet.archive import INTERVALS, ArchiveRow
 from fastenough.fleet.archived_recording import COLUMNS, archived_parts
@@ -378,6 +378,39 @@ def test_a_kernel_is_compared_within_boards_however_they_differ(tmp_path: Path) 
     assert difference.lower is not None and difference.upper is not None
     assert difference.lower < 1.25 < difference.upper
     assert difference.lower > 1.0 and difference.significant
+
+
+@pytest.mark.parametrize(("update", "series"), [(45, PART), (15, WHOLE)])
+def test_kernels_are_compared_by_one_series(tmp_path: Path, update: int, series: str) -> None:
+    """Takers were updated while boards had one of the kernels: later maxima are five times as long."""
+    rows = []
+    for number in range(6):
+        for _, single in _with_kernels(number, (1.0, 1.25)):
+            later = single.interval >= update
+            name, factor = (f"{WHOLE} (1 of 9)", 5) if later else (PART, 1)
+            rows.append(("panel", replace(single, series=name, max_ns=factor * (single.max_ns or 0))))
+    spans = {machine(number): ((0, "6.1"), (BEGIN_NS + 30 * HOUR_NS, "6.12")) for number in range(6)}
+    boards = by_hand(write(tmp_path, rows), MeasureKernels(spans))
+    found = compared_boards(boards, "6.1", 0.95)
+    (difference,) = found.kernels
+    assert difference.ratio == pytest.approx(1.25, rel=0.1)
+    assert (found.series, found.boards, found.unlisted) == (series, {"6.1": 6, "6.12": 6}, 0)
+    assert found.excluded_hours == 6 * 15
+
+
+def test_kernels_of_different_series_are_not_compared(tmp_path: Path) -> None:
+    rows = [
+        ("panel", replace(single, series=PART if single.interval < 30 else WHOLE))
+        for number in range(6)
+        for _, single in _with_kernels(number, (1.0, 1.0))
+    ]
+    spans = {machine(number): ((0, "6.1"), (BEGIN_NS + 30 * HOUR_NS, "6.12")) for number in range(6)}
+    found = compared_boards(by_hand(write(tmp_path, rows), MeasureKernels(spans)), None, 0.95)
+    (difference,) = found.kernels
+    assert (difference.ratio, difference.boards) == (None, 0)
+    assert sorted(found.boards.values()) == [0, 6] and found.boards[found.base] == 6
+    with pytest.raises(BadInput, match=f"{difference.kernel}; kernels with values: {found.base}$"):
+        compared_boards(by_hand(tmp_path, MeasureKernels(spans)), difference.kernel, 0.95)
 
 
 def test_boards_with_one_kernel_each_are_two_samples(tmp_path: Path) -> None:
