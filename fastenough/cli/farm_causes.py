@@ -17,6 +17,7 @@ from fastenough.cli.options import DURATION, INSTANT, json_option
 from fastenough.cli.output import micros, print_json, say, say_list
 from fastenough.fleet.archive import EVENTS
 from fastenough.fleet.board_rows import BoardRows, IntArray, integers
+from fastenough.recording.culprits import general_cause
 
 _EVER_NS = -(2**63)
 _UNKNOWN = "unknown"
@@ -24,7 +25,7 @@ _UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class BoardCause:
-    """A cause on one board, None if unknown; ``at_ns``: the first time of its greatest latency."""
+    """A cause on one board (`general_cause`), None if unknown; ``at_ns``: the first time of its greatest latency."""
 
     cause: str | None
     events: int
@@ -147,6 +148,15 @@ def _codes(column: arrow.ChunkedArray) -> tuple[IntArray, list[str]]:
     return np.asarray(encoded.indices.fill_null(-1).to_numpy(), dtype=np.int64), encoded.dictionary.to_pylist()
 
 
+def _general(codes: IntArray, causes: Sequence[str]) -> tuple[IntArray, list[str]]:
+    """The same causes without numbers of CPUs, kernel workers and interrupts, each of them once."""
+    general = [general_cause(cause) for cause in causes]
+    names = sorted(set(general))
+    place = {name: number for number, name in enumerate(names)}
+    numbers = np.array([*(place[name] for name in general), -1], dtype=np.int64)  # the code -1 is that of null
+    return numbers[codes], names
+
+
 def _first_of_each(keys: Sequence[IntArray], order: Sequence[IntArray]) -> IntArray:
     """Places of the first row of each combination of keys; ``order``: of rows with the same keys, ascending."""
     places = np.lexsort((*reversed(order), *reversed(keys)))
@@ -158,7 +168,7 @@ def _causes(events: arrow.Table, places: Sequence[int]) -> Iterator[BoardCause]:
     """The causes of the events at these places, in the order of their names, the unknown one last."""
     chosen = events.take(arrow.array(places, arrow.int64()))
     latency_ns, at_ns = (integers(chosen.column(name)) for name in ("latency_ns", "at_ns"))
-    cause, names = _codes(chosen.column("cause"))
+    cause, names = _general(*_codes(chosen.column("cause")))
     greatest = {int(cause[place]): place for place in _first_of_each((cause,), (-latency_ns, at_ns)).tolist()}
     for number in sorted(greatest, key=lambda number: (number < 0, names[number] if number >= 0 else "")):
         place = greatest[number]
@@ -291,7 +301,8 @@ def command(*, limit_ns: int | None, since_s: int | None, of_archive: ArchiveOpt
 
     Prints each cause that monitors named, the number of boards on which it occurred, and its greatest latency.  Causes
     are ranked by the number of boards, so that a single board with many events does not hide the others.  Events whose
-    cause is not known are a row of their own.  With several types of boards, each also has its own table.
+    cause is not known are a row of their own.  Kernel threads that differ only by the number of a CPU, a worker or an
+    interrupt are one cause.  With several types of boards, each also has its own table.
 
     The takers of boards store the events of recordings, with their causes, in the archive.
     """

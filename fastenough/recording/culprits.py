@@ -7,6 +7,7 @@ another type than the key requires is printed as it is and otherwise ignored.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from fastenough import words
@@ -22,6 +23,11 @@ _IDLE = "swapper"
 _INSIDE = " < "
 _TRACING = ("bpf_prog_", "bpf_trace_run", "__bpf_trace_", "__traceiter_", "trace_event_")
 UNKNOWN = "not known"
+_TASK = "task "
+_KERNEL_WORKER = re.compile(r"kworker/(u?)\d+:\d+(H?)(?:[-+](.+))?", re.ASCII)
+"""Bound to a CPU or unbound, of high priority, and the work queue, which only some sources of names state."""
+_INTERRUPT_THREAD = re.compile(r"irq/\d+-(.+)", re.ASCII)
+_THREAD_OF_CPU = re.compile(r"([^/]+)/\d+", re.ASCII)
 
 
 def integer_of(culprit: Culprit, name: str) -> int | None:
@@ -155,8 +161,26 @@ def cause_of_delay(culprit: Culprit, delay_ns: float) -> str:
     if _is_itself(culprit):
         return "the task itself (overrun)"
     if _text(culprit, "waited_for") and not is_idle(culprit):
-        return f"task {_text(culprit, 'waited_for')}"
+        return f"{_TASK}{_text(culprit, 'waited_for')}"
     if not is_idle(culprit):
         return UNKNOWN
     idle = _text(culprit, "idle_state")
     return f"idle state {idle}" if idle else "the idle CPU"
+
+
+def general_cause(cause: str) -> str:
+    """A cause of `cause_of_delay` without the numbers of CPUs, kernel workers and interrupts, which differ by board.
+
+    For example ``task kworker/*``, ``task kworker/u*-events``, ``task ksoftirqd/*`` or ``task irq/*-eth0``.
+    """
+    if not cause.startswith(_TASK):
+        return cause
+    name = cause.removeprefix(_TASK)
+    if worker := _KERNEL_WORKER.fullmatch(name):
+        unbound, high, queue = worker.groups()
+        name = f"kworker/{unbound}*{high}" + (f"-{queue}" if queue else "")
+    elif thread := _INTERRUPT_THREAD.fullmatch(name):
+        name = f"irq/*-{thread[1]}"
+    elif thread := _THREAD_OF_CPU.fullmatch(name):
+        name = f"{thread[1]}/*"
+    return f"{_TASK}{name}"

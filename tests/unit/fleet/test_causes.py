@@ -21,6 +21,7 @@ from fastenough.fleet.chunk import shard_of
 from fastenough.fleet.simulated import simulated_boards
 from fastenough.fleet.workers import Workers, over_boards
 from fastenough.model import BadInput, FastenoughError
+from fastenough.recording.culprits import general_cause
 from tests.support.fleet_archive import BEGIN_NS, HOUR_NS, by_hand, machine, row, write
 from tests.support.fleet_shard import BEGIN_S, ShardBench, board
 from tests.support.recorded_causes import CULPRITS, CausedRun, event, write_events
@@ -71,6 +72,26 @@ def test_planted_causes_are_counted_on_their_boards(tmp_path: Path) -> None:
     assert [found.board_share for found in total.causes] == [3 / 6, 1 / 6, 4 / 6]
     assert second.event_share == 3000 / 3008
     assert sum(found.event_share for found in total.causes) == pytest.approx(1.0)
+
+
+def test_kernel_workers_of_all_cpus_are_one_cause(tmp_path: Path) -> None:
+    """Their numbers differ between boards, and between CPUs of one board; named work queues are causes of their own."""
+    planted: Planted = {
+        0: [("task kworker/0:1", 200_000), ("task kworker/1:0", 150_000), (None, 110_000)],
+        1: [("task kworker/3:2", 300_000), ("task kworker/u8:1-events", 120_000)],
+        2: [("task kworker/u16:0+events", 110_000), ("task irq/23-eth0", 190_000), ("task irq/45-eth0", 130_000)],
+        3: [("task irq/23-mmc0", 105_000), ("idle state C6", 150_000)],
+    }
+    total = _ranking(_planted(tmp_path, planted)).total
+    assert _counts(total.causes) == [
+        ("task kworker/*", 2, 3),
+        ("task kworker/u*-events", 2, 2),
+        ("task irq/*-eth0", 1, 2),
+        ("idle state C6", 1, 1),
+        ("task irq/*-mmc0", 1, 1),
+        (None, 1, 1),
+    ]
+    assert (total.causes[0].latency_ns, total.causes[0].board) == (300_000, machine(1))
 
 
 def test_without_a_limit_each_recording_and_cpu_has_one_maximum(tmp_path: Path) -> None:
@@ -243,7 +264,8 @@ def test_published_recordings_are_ranked_each_wakeup_once(tmp_path: Path) -> Non
         boards.setdefault(run.cause, set()).add(run.machine)
         events.setdefault(run.cause, []).extend(run.latencies_ns)
     assert {found.cause: (found.boards, found.events, found.latency_ns) for found in total.causes} == {
-        cause: (len(boards[cause]), len(events[cause]), max(events[cause])) for cause in boards
+        general_cause(cause) if cause else None: (len(boards[cause]), len(events[cause]), max(events[cause]))
+        for cause in boards
     }
     assert (total.boards, total.recordings, total.recorded, total.partial) == (len(CULPRITS), 9, 9, len(CULPRITS))
     assert total.causes[0].cause == "interrupt eth0" and total.causes[-1].cause is None
@@ -278,7 +300,7 @@ def test_the_boards_of_a_trial_have_the_causes_of_their_numbers(tmp_path: Path) 
     boards = [one for one in simulated_boards(0, 300, 60.0, BEGIN_S) if shard_of(one.machine) == shard]
     bench.store(*(one.chunk(0, 9) for one in boards), *(one.chunk(5, 12) for one in boards))
     bench.history.close()
-    causes = ("task kworker/0:1", "interrupt eth0", "idle state C6", None)
+    causes = ("task kworker/*", "interrupt eth0", "idle state C6", None)
     planted = Counter(causes[one.number % 4] for one in boards)
     total = _ranking(bench.folder, 1).total
     assert {found.cause: (found.boards, found.events) for found in total.causes} == {
