@@ -4,31 +4,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <zstd.h>
 
+#include "events.h"
 #include "log.h"
 
 #define MAX_PACKED ((1 << 20) - 1024) /* the server's limit includes the topic */
 #define MAX_LINES (1 << 20)           /* bytes of lines of several intervals */
 #define LEVEL 3
-
-struct text {
-	char *bytes;
-	size_t size, room;
-};
-
-static void add(struct text *text, const char *bytes, size_t size)
-{
-	if (text->size + size > text->room) {
-		text->room = 2 * (text->size + size);
-		text->bytes = realloc(text->bytes, text->room);
-		if (!text->bytes)
-			abort();
-	}
-	memcpy(text->bytes + text->size, bytes, size);
-	text->size += size;
-}
 
 static void add_preface(struct text *text, const struct board *board, const struct recording *recording, int64_t first,
 			int64_t oldest)
@@ -38,33 +21,33 @@ static void add_preface(struct text *text, const struct board *board, const stru
 			    "{\"fleet\":1,\"machine\":\"%s\",\"type\":\"%s\",\"run\":\"%s\",\"first\":%" PRId64 ",\"oldest\":%" PRId64
 			    "}\n", board->machine, board->type, recording->run, first, oldest);
 
-	add(text, preface, (size_t)size);
-	add(text, recording->head, recording->head_size);
+	text_add(text, preface, (size_t)size);
+	text_add(text, recording->head, recording->head_size);
 }
 
-/* Events precede their interval; those that do not fit into the chunk with it are omitted. */
-static void add_intervals(struct text *text, struct position *position, struct lines *lines, int most)
+/* Events precede their interval.  Returns the number of those before the first interval that are omitted. */
+static size_t add_intervals(struct text *text, struct position *position, struct lines *lines, int most)
 {
-	size_t begin = text->size, complete = text->size;
+	struct events events = {.most = MAX_LINES};
+	size_t begin = text->size, omitted = 0;
 	struct line line;
 
 	for (int count = 0; count < most && lines_next(lines, &line);) {
-		bool fits = text->size - begin + line.size <= MAX_LINES;
-
+		if (count > 0 && text->size - begin + events.lines.size + line.size > MAX_LINES)
+			break;
 		if (line_is_interval(&line, position->interval)) {
-			if (!fits && count > 0)
-				break;
-			add(text, line.text, line.size);
-			complete = text->size;
+			omitted += events_take(&events, text);
+			text_add(text, line.text, line.size);
 			*position = (struct position){position->interval + 1, lines->offset};
 			count++;
-		} else if (fits && line_is(&line, "event")) {
-			add(text, line.text, line.size);
+		} else if (line_is(&line, "event")) {
+			events_add(&events, &line);
 		} else if (line_is(&line, "interval")) {
 			break;
 		}
 	}
-	text->size = complete;
+	events_free(&events);
+	return omitted;
 }
 
 /* False if it is too long for a chunk. */
@@ -88,14 +71,18 @@ static bool pack_intervals(struct chunk *chunk, const struct board *board, const
 {
 	struct text text = {0};
 	struct lines lines;
+	size_t omitted;
 	bool packed;
 
 	chunk->after = recording->sent;
 	if (!lines_open(&lines, folder, recording->name, recording->sent.offset))
 		return false;
 	add_preface(&text, board, recording, recording->sent.interval, 0);
-	add_intervals(&text, &chunk->after, &lines, most);
+	omitted = add_intervals(&text, &chunk->after, &lines, most);
 	lines_close(&lines);
+	if (omitted)
+		log_once(LOG_RING, "%zu events before interval %" PRId64 " of %s do not fit into a chunk and are omitted", omitted,
+		    recording->sent.interval, recording->name);
 	packed = chunk->after.interval > recording->sent.interval && pack(chunk, &text);
 	free(text.bytes);
 	return packed;
