@@ -303,7 +303,7 @@ def command(*, path: Path, base: str | None, confidence: float, of_archive: Arch
     it was measured.  Boards that had both kernels are compared with themselves.  The archive does not contain kernels,
     so a file lists them.
 
-    Only values of one series are compared: that of most boards and kernels.
+    Only values of one series are compared: the one with which most boards had values.
     """
     if not 0 < confidence < 1:
         raise BadInput(f"--confidence {confidence:.0%} is not between 0% and 100%; 95% is usual")
