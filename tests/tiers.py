@@ -7,9 +7,9 @@ unless it is marked with another one.
 
 The unit tests of a tier run first, in two processes that share the files: each takes the longest that is left.  Of the
 others, those that judge what was measured run one at a time.  Two lots run beside them at a lower priority: tests
-marked ``machines`` and tests marked ``untimed``.  Of the latter, further processes take their share: one once the tests
-that judge have ended, another one once those with machines have.  Their output is printed when they have ended.  The
-status is 0 only if all tests passed.
+marked ``machines``, one at a time, and tests marked ``untimed`` in two processes, in three once those with machines
+have ended.  Tests that judge and those with machines wait most of their time, so that four processes keep two CPUs
+busy.  The output of the two lots is printed when they have ended.  The status is 0 only if all tests passed.
 
 Other users of a machine may take its CPUs for any length of time.  Up to four failed tests are therefore run again
 alone; each has to pass twice in a row and is named at the end.  More failures count as they are.
@@ -106,21 +106,16 @@ class Lot:
         return done.stdout.decode(errors="replace")
 
 
-def _run(timed: Lot | None, others: Iterable[Sequence[Lot]], root: Path, last: Sequence[Lot] = ()) -> list[Lot]:
-    """Run ``timed`` in the foreground and the others beside it: those of each sequence one after another.
-
-    ``last``: lots for a further process, which begins once ``timed`` has ended.
-    """
+def _run(timed: Lot | None, others: Iterable[Sequence[Lot]], root: Path) -> list[Lot]:
+    """Run ``timed`` in the foreground and the others beside it: those of each sequence one after another."""
     beside = [[lot for lot in lots if lot.wanted] for lots in others]
-    with ThreadPoolExecutor(max_workers=len(beside) + 1) as pool:
+    with ThreadPoolExecutor(max_workers=max(1, len(beside))) as pool:
         running = [pool.submit(_run_in_turn, lots, root) for lots in beside]
         if timed is not None:
             timed.run(root)
-        if last and (timed is None or timed.ran_to_its_end):
-            running.append(pool.submit(_run_in_turn, last, root))
     for outputs in running:
         print(*outputs.result(), sep="\n", flush=True)
-    return [*([] if timed is None else [timed]), *(lot for lots in beside for lot in lots), *last]
+    return [*([] if timed is None else [timed]), *(lot for lots in beside for lot in lots)]
 
 
 def _run_in_turn(lots: Sequence[Lot], root: Path) -> list[str]:
@@ -172,7 +167,7 @@ def _run_parts(tier: str, root: Path, memory: Path) -> list[Lot]:
     machines = Lot(wanted[MACHINES], memory / MACHINES)
     names = (UNTIMED, f"{UNTIMED}-second", f"{UNTIMED}-third")
     untimed, second, third = (Lot(wanted[UNTIMED], memory / name, claims=claims) for name in names)
-    return _run(Lot(wanted[TIMED], memory / TIMED), [[untimed], [machines, second]], root, [third])
+    return _run(Lot(wanted[TIMED], memory / TIMED), [[untimed], [second], [machines, third]], root)
 
 
 def _run_tier(tier: str, root: Path, memory: Path) -> list[Lot]:
