@@ -101,7 +101,7 @@ class ResampledQuantiles:
     def _buckets(self, quantile: float) -> tuple[FloatArray, FloatArray, CountArray]:
         """Least value, greatest value and count of each bucket, ascending."""
         merged = self.merged
-        return merged.magnitudes() if self._is_tail(quantile) else (*merged.edges_ns(), merged.histogram.count)
+        return merged.magnitudes if self._is_tail(quantile) else (*merged.edges_ns, merged.histogram.count)
 
 
 @dataclass(frozen=True, eq=False)

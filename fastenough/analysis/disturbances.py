@@ -256,7 +256,7 @@ _COARSE_K = 3
 
 def _coarse_edges(merged: Merged) -> IntArray:
     """The least value (two-sided: magnitude) of each coarse bucket that holds one."""
-    _, highest, _ = merged.magnitudes()
+    _, highest, _ = merged.magnitudes
     values = np.maximum(highest / merged.unit_ns, 1).astype(np.int64)
     return bucket_lowest(np.unique(bucket_index(values, _COARSE_K)), _COARSE_K)
 
@@ -366,7 +366,7 @@ class _LimitCounts:
         """Exceedances per interval of a lower value that is exceeded more often, by up to half of all activations;
         empty if there is none."""
         _, possibly = self.exceeded
-        lowest_ns, _, count = self.merged.magnitudes()
+        lowest_ns, _, count = self.merged.magnitudes
         beyond = np.cumsum(count[::-1])[::-1] + self.merged.missed_uncharged
         fitting = np.flatnonzero(beyond >= MORE_OFTEN * possibly)
         if not fitting.size or 2 * beyond[fitting[-1]] > self.merged.judged:

@@ -127,7 +127,7 @@ def extremal_indices(merged: Merged, limit: int = 6) -> list[ExtremalIndex]:
 
 def _thresholds(merged: Merged) -> list[float]:
     """Just below the edges of the coarse scale that lie between the median and the maximum, descending, in ns."""
-    _, highest, count = merged.magnitudes()
+    _, highest, count = merged.magnitudes
     if not count.size:
         return []
     upper = highest[np.cumsum(count) > merged.n / 2] / merged.unit_ns

@@ -102,8 +102,8 @@ class _Ranks:
 def _ranks(merged: Merged, quantile: float) -> _Ranks:
     """Signed values for the median; magnitudes for the tail of a jitter."""
     if merged.two_sided and quantile > 0.5:
-        return _Ranks(*merged.magnitudes())
-    return _Ranks(*merged.edges_ns(), merged.histogram.count)
+        return _Ranks(*merged.magnitudes)
+    return _Ranks(*merged.edges_ns, merged.histogram.count)
 
 
 def quantile_of(merged: Merged, quantile: float, confidence: float = CONFIDENCE) -> Quantile:

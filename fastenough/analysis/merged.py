@@ -111,6 +111,7 @@ class Merged:
         ]
         return min(least, default=None)
 
+    @cached_property
     def edges_ns(self) -> tuple[FloatArray, FloatArray]:
         """Least and greatest value of each bucket, signed and ascending, in ns."""
         unit_ns = np.float64(self.unit_ns)
@@ -138,7 +139,7 @@ class Merged:
 
         Of a wide bucket that holds the maximum, one value is known exactly.
         """
-        lowest, highest = self.edges_ns()
+        lowest, highest = self.edges_ns
         surely, possibly = lowest > limit_ns, highest > limit_ns
         if self.two_sided:
             surely, possibly = surely | (highest < -limit_ns), possibly | (lowest < -limit_ns)
@@ -149,9 +150,10 @@ class Merged:
             int(count[possibly].sum()) + self.missed_uncharged,
         )
 
+    @cached_property
     def magnitudes(self) -> tuple[FloatArray, FloatArray, CountArray]:
         """(lowest, highest, count) per bucket, ascending, in ns; for jitter of the magnitudes."""
-        lowest, highest = self.edges_ns()
+        lowest, highest = self.edges_ns
         count = self.histogram.count
         if not self.two_sided:
             return lowest, highest, count

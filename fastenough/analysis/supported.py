@@ -20,7 +20,7 @@ SUPPORTED_MISS_RATES = (0.0, 0.001, 0.05)
 
 def _limits(values: Merged, miss_rate: float) -> list[int]:
     """Limits of two digits, ascending, at which fewer values than allowed exceed, up to the greatest value."""
-    _, highest, count = values.magnitudes()
+    _, highest, count = values.magnitudes
     first = float(highest[count.cumsum().searchsorted((1 - miss_rate) * values.n)])
     limits = [words.round_up(first)]
     while limits[-1] < (values.maximum_ns or 0.0):

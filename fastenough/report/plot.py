@@ -132,7 +132,7 @@ def picture(figure: Figure, name: str, caption: str, data: Data, wide: bool = Fa
 
 def one_microsecond_view(values: Merged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Whole µs (floor of a bucket's upper edge) and how many values lie there; non-empty ones only, ascending."""
-    _, highest_ns = values.edges_ns()
+    _, highest_ns = values.edges_ns
     whole_us = np.floor(highest_ns / 1000.0).astype(np.int64)
     us, first = np.unique(whole_us, return_index=True)
     counts = np.add.reduceat(values.histogram.count, first) if us.size else np.empty(0, dtype=np.int64)
@@ -193,16 +193,16 @@ def plain_log_axis(axis: Axis) -> None:
 
 def _body_ns(values: Merged) -> float:
     """The median, or 1 µs.  A quantile of the tail would not do: one long stall owes thousands of periods."""
-    _, highest_ns, count = values.magnitudes()
+    _, highest_ns, count = values.magnitudes
     return max(1000.0, float(highest_ns[np.searchsorted(np.cumsum(count), 0.5 * values.n)]))
 
 
 def _greatest_ns(together: Sequence[Merged]) -> float:
-    return max(float(values.edges_ns()[1][-1]) for values in together)
+    return max(float(values.edges_ns[1][-1]) for values in together)
 
 
 def _least_ns(together: Sequence[Merged]) -> float:
-    return min(float(values.edges_ns()[0][0]) for values in together)
+    return min(float(values.edges_ns[0][0]) for values in together)
 
 
 def fits_linear(together: Sequence[Merged], limits_ns: Sequence[float] = ()) -> bool:

@@ -66,7 +66,7 @@ def _titled(figure: Drawing, texts: FigureTexts, title: str) -> None:
 
 def shares(values: Merged, edges_us: NDArray[np.float64]) -> NDArray[np.float64]:
     """Percent of all samples in each bin; a bucket wider than a bin is spread evenly over its width."""
-    lowest_ns, highest_ns = values.edges_ns()
+    lowest_ns, highest_ns = values.edges_ns
     up_to = np.cumsum(values.histogram.count)
     ends_us = np.column_stack([lowest_ns, highest_ns + values.unit_ns]).ravel() / 1000.0
     counts = np.column_stack([up_to - values.histogram.count, up_to]).ravel()
@@ -185,7 +185,7 @@ def bars(texts: FigureTexts, figures: Sequence[Figure]) -> Picture:
 
 def traces(values: Merged, edges_us: NDArray[np.float64]) -> NDArray[np.int64]:
     """Counts of traces after, at and before their edge, by column; no trace is left out."""
-    _, highest_ns = values.edges_ns()
+    _, highest_ns = values.edges_ns
     place = np.clip(np.searchsorted(edges_us, highest_ns / 1000.0, side="right") - 1, 0, edges_us.size - 2)
     at_edge = np.zeros(edges_us.size - 1, dtype=np.int64)
     np.add.at(at_edge, place, values.histogram.count)

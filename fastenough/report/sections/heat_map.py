@@ -78,7 +78,7 @@ def _column(courses: list[Course], intervals: tuple[int, int], times_s: tuple[fl
 def _row_edges(together: list[Merged]) -> NDArray[np.float64]:
     """In µs, at edges of the buckets of the intervals: every bucket lies in exactly one row."""
     unit_ns = together[0].unit_ns
-    low_ns = max(_LEAST_US * 1000.0, min(float(values.magnitudes()[0].min()) for values in together))
+    low_ns = max(_LEAST_US * 1000.0, min(float(values.magnitudes[0].min()) for values in together))
     high_ns = max(low_ns * 8, *(values.maximum_ns or 0.0 for values in together))
     ends = bucket_index([max(1, int(low_ns / unit_ns)), int(high_ns / unit_ns) + 1], INTERVAL_K)
     first, last = int(ends[0]), int(ends[1])
