@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "child.h"
 #include "last_order.h"
 #include "order.h"
@@ -19,13 +20,6 @@
 #define VALID                                                                                                              \
 	"{\"order\":1,\"id\":\"00ff00ff00ff00ff\",\"machine\":\"" MACHINE "\",\"issued_us\":1800000000000000,"             \
 	"\"expires_s\":1800000600,\"by\":\"ann@lab\",\"action\":\"interval\",\"value\":\"60s\"}\n"
-#define CHECK(holds)                                                          \
-	do {                                                                  \
-		if (!(holds)) {                                               \
-			fprintf(stderr, "line %d: %s\n", __LINE__, #holds);   \
-			exit(1);                                              \
-		}                                                             \
-	} while (0)
 
 static const char *const pieces[] = {
 	"{", "}", "\"", ":", ",", "\\", " ", "\n", "-", "9", "99999999999999999999", "\"order\":1,", "\"id\":\"00ff\",",

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "check.h"
 #include "chunk.h"
 #include "delivery.h"
 #include "json_scan.h"
@@ -19,13 +20,6 @@
 #define ROUNDS 3000
 #define FILES 4
 #define MOST_CHUNK (1 << 20)
-#define CHECK(holds)                                                          \
-	do {                                                                  \
-		if (!(holds)) {                                               \
-			fprintf(stderr, "line %d: %s\n", __LINE__, #holds);   \
-			exit(1);                                              \
-		}                                                             \
-	} while (0)
 
 static const char *const pieces[] = {
 	"{", "}", "[", "]", "\"", ":", ",", "\\", " ", "0", "9", "-1", "1.5", "1099511627775", "1099511627776",

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "check.h"
 #include "chunk.h"
 #include "json_scan.h"
 
@@ -19,13 +20,6 @@
 #define LINE 480
 #define MOST_BYTES (1 << 20)
 #define SERIES 3
-#define CHECK(holds)                                                          \
-	do {                                                                  \
-		if (!(holds)) {                                               \
-			fprintf(stderr, "line %d: %s\n", __LINE__, #holds);   \
-			exit(1);                                              \
-		}                                                             \
-	} while (0)
 
 struct published {
 	int64_t values[EVENTS + SERIES]; /* of events before the first interval */
