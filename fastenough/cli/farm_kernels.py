@@ -34,7 +34,7 @@ Spans = tuple[tuple[int, str], ...]
 
 @dataclass(frozen=True)
 class KernelLevel:
-    """A board with a kernel: mean of the logarithms of the maxima of a series in its hours (of ns), number of hours."""
+    """Mean logarithm of the hourly maxima (ns) of a board with a kernel, by one series; number of these hours."""
 
     board: str
     kernel: str
@@ -67,7 +67,7 @@ class KernelDifference:
 class KernelComparison:
     """Each kernel against ``base``; ``boards``: number with each kernel; ``unlisted``: number without any.
 
-    ``series``: the compared one; ``excluded_hours``: hours of boards with values of other series.
+    ``series``: the series that is compared; ``excluded_hours``: hours with values of other series, added over boards.
     """
 
     base: str
@@ -161,68 +161,70 @@ def _instant_ns(text: str, path: Path, number: int) -> int:
         raise BadInput(f"{path}, line {number}: from = {error}") from None
 
 
-def compared_series(levels: Sequence[KernelLevel]) -> str:
-    """The series of most kernels of boards, then of most hours; empty without levels.
+def compared_series(levels: Sequence[KernelLevel], base: str | None) -> str:
+    """The series by which most kernels can be compared; empty without levels.
 
-    Values of two series are not comparable, so that all boards are compared by one.
+    Of several, the one with the most pairs of board and kernel, then with the most hours.  If series have values with
+    the kernel ``base``, it is one of these.
     """
-    pairs: dict[str, set[tuple[str, str]]] = {}
+    boards: dict[str, dict[str, set[str]]] = {}
     hours: Counter[str] = Counter()
     for level in levels:
-        pairs.setdefault(level.series, set()).add((level.board, level.kernel))
+        boards.setdefault(level.series, {}).setdefault(level.kernel, set()).add(level.board)
         hours[level.series] += level.hours
-    return max(pairs, key=lambda series: (len(pairs[series]), hours[series], series), default="")
+
+    def rank(series: str) -> tuple[bool, int, int, int, str]:
+        counts = [len(of_kernel) for of_kernel in boards[series].values()]
+        comparable = sum(count >= LEAST_BOARDS_COMPARED for count in counts)
+        return base in boards[series], comparable, sum(counts), hours[series], series
+
+    return max(boards, key=rank, default="")
 
 
-def compared_kernels(
-    levels: Sequence[KernelLevel], base: str | None, confidence: float
-) -> tuple[str, tuple[KernelDifference, ...]]:
-    """The base (by default the kernel of most boards), and each other kernel against it.  Raises BadInput."""
-    by_kernel = _levels_by_kernel(levels)
-    if base is None:
-        base = max(by_kernel, key=lambda kernel: (len(by_kernel[kernel]), kernel), default=None)
-    if base is None:
-        raise BadInput("no board has values with a listed kernel; check the boards and times in the file of --kernels")
-    if not by_kernel.get(base):
-        there = ", ".join(sorted(filter(by_kernel.get, by_kernel))) or "none"
-        of_series = f" of {series}" if (series := compared_series(levels)) else ""
-        raise BadInput(f"no board has values{of_series} with the kernel {base}; kernels with values: {there}")
+def _compared_kernels(
+    by_kernel: Mapping[str, Mapping[str, float]], base: str, confidence: float
+) -> tuple[KernelDifference, ...]:
+    """Each kernel but the base, against it.  ``by_kernel``: the level of each board with each kernel."""
     others = [kernel for kernel in sorted(by_kernel) if kernel != base]
     found = [difference_over_boards(by_kernel[base], by_kernel[kernel], confidence) for kernel in others]
     tested = iter(holm([one.p_value for one in found if one is not None], 1.0 - confidence))
-    return base, tuple(
+    return tuple(
         _unknown(kernel, len(by_kernel[kernel])) if one is None else _difference(kernel, one, significant=next(tested))
         for kernel, one in zip(others, found, strict=True)
     )
 
 
-def _levels_by_kernel(levels: Sequence[KernelLevel]) -> dict[str, dict[str, float]]:
-    """By kernel, the level of each board by the compared series, however often it had this kernel."""
-    series = compared_series(levels)
+def _levels_by_kernel(levels: Sequence[KernelLevel], series: str) -> dict[str, dict[str, float]]:
+    """By kernel, the level of each board by this series, however often the board had this kernel."""
     sums: dict[tuple[str, str], tuple[int, float]] = {}
     for level in (level for level in levels if level.series == series):
         hours, total = sums.get((level.kernel, level.board), (0, 0.0))
         sums[level.kernel, level.board] = hours + level.hours, total + level.hours * level.level
-    by_kernel: dict[str, dict[str, float]] = {level.kernel: {} for level in levels}
+    by_kernel: dict[str, dict[str, float]] = {level.kernel: {} for level in sorted(levels, key=lambda one: one.kernel)}
     for (kernel, board), (hours, total) in sums.items():
         by_kernel[kernel][board] = total / hours
     return by_kernel
 
 
 def compared_boards(boards: Sequence[tuple[KernelLevel, ...]], base: str | None, confidence: float) -> KernelComparison:
-    """The comparison of the levels of all boards.  Raises BadInput."""
+    """Compare the kernels of all boards with ``base``, by default the kernel of most boards.  Raises BadInput."""
     levels = [level for of_board in boards for level in of_board]
-    against, kernels = compared_kernels(levels, base, confidence)
-    counts = {kernel: len(of_kernel) for kernel, of_kernel in sorted(_levels_by_kernel(levels).items())}
-    series = compared_series(levels)
+    series = compared_series(levels, base)
+    by_kernel = _levels_by_kernel(levels, series)
+    if not by_kernel:
+        raise BadInput("no board has values with a listed kernel; check the boards and times in the file of --kernels")
+    if base is None:
+        base = max(by_kernel, key=lambda kernel: (len(by_kernel[kernel]), kernel))
+    if base not in by_kernel:
+        raise BadInput(f"no board has values with the kernel {base}; kernels with values: {', '.join(by_kernel)}")
     return KernelComparison(
-        against,
+        base,
         series,
         confidence,
-        counts,
+        {kernel: len(of_kernel) for kernel, of_kernel in by_kernel.items()},
         sum(not of_board for of_board in boards),
         sum(level.hours for level in levels if level.series != series),
-        kernels,
+        _compared_kernels(by_kernel, base, confidence),
     )
 
 
@@ -274,7 +276,7 @@ def _print(comparison: KernelComparison) -> None:
         )
     if comparison.excluded_hours:
         caveats.append(
-            f"{words.counted(comparison.excluded_hours, 'hour')} of boards with values of other series excluded."
+            f"Excluded: values of other series ({words.counted(comparison.excluded_hours, 'hour')}, added over boards)."
         )
     if any(kernel.ratio is None for kernel in comparison.kernels):
         caveats.append(f"A comparison requires {LEAST_BOARDS_COMPARED} boards with both kernels, or as many with each.")
@@ -303,7 +305,7 @@ def command(*, path: Path, base: str | None, confidence: float, of_archive: Arch
     it was measured.  Boards that had both kernels are compared with themselves.  The archive does not contain kernels,
     so a file lists them.
 
-    Only values of one series are compared: the one with which most boards had values.
+    Compares one series of the archive: the one by which most kernels can be compared.
     """
     if not 0 < confidence < 1:
         raise BadInput(f"--confidence {confidence:.0%} is not between 0% and 100%; 95% is usual")

@@ -19,7 +19,7 @@ from fastenough.analysis.board_rates import share_within
 from fastenough.analysis.merged import merge_samples
 from fastenough.cli.farm_first_change import FindChanges, first_change
 from fastenough.cli.farm_judge import ArchivedResult, JudgeBoards, judged_archive
-from fastenough.cli.farm_kernels import MeasureKernels, compared_boards, compared_kernels, read_kernels
+from fastenough.cli.farm_kernels import KernelLevel, MeasureKernels, compared_boards, read_kernels
 from fastenough.fleet import board_rows
 from fastenough.fleet.archive import INTERVALS, ArchiveRow
 from fastenough.fleet.archived_recording import COLUMNS, archived_parts
@@ -371,10 +371,11 @@ def test_a_kernel_is_compared_within_boards_however_they_differ(tmp_path: Path) 
         tmp_path / "k.csv",
         [f"{machine(number)},{kernel},{begin}" for number in range(6) for kernel, begin in (("6.1", ""), ("6.12", at))],
     )
-    levels = [one for board in by_hand(tmp_path / "archive", MeasureKernels(read_kernels(path))) for one in board]
-    assert {level.hours for level in levels} == {30}
-    base, (difference,) = compared_kernels(levels, "6.1", 0.95)
-    assert (base, difference.kernel, difference.boards, difference.paired) == ("6.1", "6.12", 6, True)
+    boards = by_hand(tmp_path / "archive", MeasureKernels(read_kernels(path)))
+    assert {level.hours for board in boards for level in board} == {30}
+    found = compared_boards(boards, "6.1", 0.95)
+    (difference,) = found.kernels
+    assert (found.base, difference.kernel, difference.boards, difference.paired) == ("6.1", "6.12", 6, True)
     assert difference.lower is not None and difference.upper is not None
     assert difference.lower < 1.25 < difference.upper
     assert difference.lower > 1.0 and difference.significant
@@ -409,8 +410,21 @@ def test_kernels_of_different_series_are_not_compared(tmp_path: Path) -> None:
     (difference,) = found.kernels
     assert (difference.ratio, difference.boards) == (None, 0)
     assert sorted(found.boards.values()) == [0, 6] and found.boards[found.base] == 6
-    with pytest.raises(BadInput, match=f"{difference.kernel}; kernels with values: {found.base}$"):
-        compared_boards(by_hand(tmp_path, MeasureKernels(spans)), difference.kernel, 0.95)
+    other = compared_boards(by_hand(tmp_path, MeasureKernels(spans)), difference.kernel, 0.95)
+    assert (other.base, other.series != found.series) == (difference.kernel, True)
+
+
+@pytest.mark.parametrize("base", [None, "6.1", "6.12"])
+def test_the_series_by_which_kernels_can_be_compared_is_preferred(base: str | None) -> None:
+    """Most boards have another series, but only one of the kernels."""
+    many = [(KernelLevel(machine(number), "6.1", PART, 100, 9.0 + number),) for number in range(10)]
+    both = [
+        tuple(KernelLevel(machine(number), kernel, WHOLE, 10, level) for kernel, level in (("6.1", 9.0), ("6.12", 9.5)))
+        for number in range(10, 14)
+    ]
+    found = compared_boards([*many, *both], base, 0.95)
+    (difference,) = found.kernels
+    assert (found.series, difference.boards, difference.paired, found.excluded_hours) == (WHOLE, 4, True, 1000)
 
 
 def test_boards_with_one_kernel_each_are_two_samples(tmp_path: Path) -> None:
@@ -418,13 +432,14 @@ def test_boards_with_one_kernel_each_are_two_samples(tmp_path: Path) -> None:
     path = _listed(tmp_path / "k.csv", [f"{machine(number)},{'ab'[number % 2]}," for number in range(7)])
     boards = by_hand(tmp_path / "archive", MeasureKernels(read_kernels(path)))
     assert sum(not board for board in boards) == 1
-    base, (difference,) = compared_kernels([level for board in boards for level in board], None, 0.99)
-    assert (base, difference.boards, difference.paired, difference.significant) == ("a", 7, False, False)
+    found = compared_boards(boards, None, 0.99)
+    (difference,) = found.kernels
+    assert (found.base, difference.boards, difference.paired, difference.significant) == ("a", 7, False, False)
     assert difference.lower is not None and difference.upper is not None
     assert difference.upper / difference.lower > 1.5  # boards differ by half: so few cannot show less
 
 
-def test_an_hour_within_which_the_kernel_changed_is_excluded_intervals(tmp_path: Path) -> None:
+def test_an_hour_within_which_the_kernel_changed_is_excluded(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     rows = [
         ("panel", row(machine(0), "run", (0, part), latencies(random, 100), HOUR_NS // 4)) for part in range(4 * 10)
@@ -435,7 +450,7 @@ def test_an_hour_within_which_the_kernel_changed_is_excluded_intervals(tmp_path:
     assert sum(level.hours for level in levels) in (8, 9)
 
 
-def test_the_hour_of_a_change_is_excluded_intervals_however_little_of_it_remains(tmp_path: Path) -> None:
+def test_the_hour_of_a_change_is_excluded_however_little_of_it_remains(tmp_path: Path) -> None:
     """Also if the kernel changed in its first five minutes, or within an interval."""
     step_ns = HOUR_NS // 12
     first_ns = -(-BEGIN_NS // HOUR_NS) * HOUR_NS
@@ -476,7 +491,9 @@ def test_a_wrong_list_of_kernels_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_an_unknown_base_is_refused() -> None:
     with pytest.raises(BadInput, match="kernel 6"):
-        compared_kernels([], "6.9", 0.95)
+        compared_boards([(KernelLevel(machine(0), "6.1", WHOLE, 1, 9.0),)], "6.9", 0.95)
+    with pytest.raises(BadInput, match="listed"):
+        compared_boards([()], "6.9", 0.95)
 
 
 def test_jobs_read_only_columns_of_the_archive() -> None:
