@@ -27,7 +27,12 @@ _TASK = "task "
 _KERNEL_WORKER = re.compile(r"kworker/(u?)\d+:\d+(H?)(?:[-+](.+))?", re.ASCII)
 """Bound to a CPU or unbound, of high priority, and the work queue, which only some sources of names state."""
 _INTERRUPT_THREAD = re.compile(r"irq/\d+-(.+)", re.ASCII)
-_THREAD_OF_CPU = re.compile(r"([^/]+)/\d+", re.ASCII)
+_THREAD_OF_CPU = re.compile(
+    "(backlog_napi|cpuhp|idle_inject|irq|irq_work|ksoftirqd|ktimers|migration|posixcputmr|rcu[bcu]|rcuo[bgps]|watchdog)"
+    r"/\d+",
+    re.ASCII,
+)
+"""The kernel's own: an application may number its threads in the same way, and they do different work."""
 
 
 def integer_of(culprit: Culprit, name: str) -> int | None:

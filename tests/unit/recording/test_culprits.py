@@ -27,6 +27,8 @@ from fastenough.recording.culprits import general_cause
         ("task irq/23-s-eth0", "task irq/*-s-eth0"),
         ("task irq/27", "task irq/*"),
         ("task valve 7", "task valve 7"),
+        ("task axis/1", "task axis/1"),
+        ("task mmcqd/0", "task mmcqd/0"),
         ("task jbd2/sda1-8", "task jbd2/sda1-8"),
         ("task kworker/x", "task kworker/x"),
         ("interrupt nvme0q1/3", "interrupt nvme0q1/3"),
