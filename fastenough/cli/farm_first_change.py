@@ -45,6 +45,10 @@ class ArchivedCourse:
     type: str
     series: tuple[SeriesCourse, ...]
 
+    @property
+    def too_short(self) -> bool:
+        return all(of_series.too_short for of_series in self.series)
+
 
 @dataclass(frozen=True)
 class ArchivedChange:
@@ -67,7 +71,7 @@ class ArchivedChange:
 class FirstChange:
     """``first``: the earliest of ``changes``, None without any.  ``too_short``: boards with too few cycles.
 
-    ``excluded_intervals``: intervals of series with too few cycles, on boards with several series.
+    ``excluded_intervals``: intervals of series with too few cycles, on boards of which another series is searched.
     """
 
     boards: int
@@ -138,11 +142,11 @@ def first_change(courses: Sequence[ArchivedCourse]) -> FirstChange:
         for point in of_series.changes
     ]
     changes.sort(key=lambda change: (change.at_s, change.noted_s, change.board, change.series))
-    too_short = sum(all(of_series.too_short for of_series in course.series) for course in courses)
+    too_short = sum(course.too_short for course in courses)
     excluded_intervals = sum(
         of_series.intervals
         for course in courses
-        if len(course.series) > 1
+        if not course.too_short
         for of_series in course.series
         if of_series.too_short
     )
@@ -182,12 +186,12 @@ def _print(found: FirstChange) -> None:
 
 
 def _print_excluded(found: FirstChange) -> None:
-    few = f"{LEAST_BEFORE} or fewer complete cycles of {CYCLE_S // 3600} h"
+    cycles = f"more than {LEAST_BEFORE} complete cycles of {CYCLE_S // 3600} h"
     if found.too_short:
-        say(f"Not searched: {words.counted(found.too_short, 'board')} with {few} of one series.")
+        say(f"Not searched: {words.counted(found.too_short, 'board')} without a series of {cycles}.")
     if found.excluded_intervals:
         intervals = words.counted(found.excluded_intervals, "interval")
-        say(f"Excluded: {intervals} of series with {few}, on boards with several series.")
+        say(f"Excluded: {intervals} of other series, which have no {cycles}.")
         say("Values of different series are not compared.")
 
 
