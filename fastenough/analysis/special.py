@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        """Return a function of ``scipy.special``, and find it here from now on."""
+        """Import ``scipy.special``, return its attribute of this name, and store it in this module."""
+        if name.startswith("_"):
+            raise AttributeError(name)
         function = globals()[name] = getattr(import_module("scipy.special"), name)
         return function
