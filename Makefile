@@ -48,6 +48,7 @@ bench: setup-test
 	PYTHONPATH=. $(PYTHON) -m tests.bench.bisect
 	PYTHONPATH=. $(PYTHON) -m tests.bench.soak
 	PYTHONPATH=. $(PYTHON) -m tests.bench.history
+	PYTHONPATH=. $(PYTHON) -m tests.bench.history --month 10000 --only postgresql
 	FASTENOUGH_KILLS=50 $(PYTHON) -m pytest -q --timeout=1800 tests/process/history/test_history_ingest.py tests/process/history/test_history_postgresql.py
 	PYTHONPATH=. $(PYTHON) -m tests.bench.farm
 	PYTHONPATH=. $(PYTHON) -m tests.bench.pull
