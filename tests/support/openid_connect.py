@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import signal
 import socket
 import ssl
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -31,15 +34,19 @@ _MODULES = Path("/usr/lib/apache2/modules")
 _ENABLED_BY_DEBIAN = ("mpm_event", "authn_core", "authz_core", "authz_user", "proxy")
 """Modules of a new Apache, and one that ``a2enmod proxy_http`` enables too."""
 _STARTS_S = 30
+_STARTED = "AH00489: "
+"""Message of Apache after each start and reload."""
+_USER = "www-data"
+"""Debian's user of Apache."""
 
 
-def documented(kind: str, beginning: str) -> str:
-    """The block of docs/website.md of this kind that begins so."""
-    (block,) = re.findall(rf"```{kind}\n({re.escape(beginning)}.*?)```", PAGES["website.md"], re.DOTALL)
+def code_block(language: str, beginning: str) -> str:
+    """Return the code block of docs/website.md in this language that starts with `beginning`."""
+    (block,) = re.findall(rf"```{language}\n({re.escape(beginning)}.*?)```", PAGES["website.md"], re.DOTALL)
     return str(block)
 
 
-def _replaced(text: str, changes: Mapping[str, str]) -> str:
+def _replace_all(text: str, changes: Mapping[str, str]) -> str:
     for old, new in changes.items():
         assert old in text
         text = text.replace(old, new)
@@ -62,8 +69,8 @@ class Provider:
 
     def register(self, *callbacks: str) -> RegisteredClient:
         answer = httpx.post(f"{self.url}/oauth2/clients", json={"redirect_uris": callbacks}, trust_env=False)
-        known = answer.raise_for_status().json()
-        return RegisteredClient(known["client_id"], known["client_secret"], callbacks[0])
+        registration = answer.raise_for_status().json()
+        return RegisteredClient(registration["client_id"], registration["client_secret"], callbacks[0])
 
     def set_groups(self, user: str, groups: list[str] | None) -> None:
         claims = {} if groups is None else {"groups": groups}
@@ -75,13 +82,13 @@ def issued_tokens(provider: Provider, client: RegisteredClient, nonce: str, issu
 
     ``issuer``: the address under which the provider is asked, which the token states.
     """
-    to = {"client_id": client.id, "redirect_uri": client.callback}
     with httpx.Client(base_url=provider.url, headers={"Host": urlsplit(issuer).netloc}, trust_env=False) as browser:
-        wanted = {**to, "response_type": "code", "scope": "openid", "nonce": nonce}
-        back = browser.post(SIGN_IN, params=wanted, data={"sub": "vera"})
-        (code,) = parse_qs(urlsplit(back.headers["location"]).query)["code"]
-        asked = {"grant_type": "authorization_code", "code": code, "redirect_uri": client.callback}
-        return browser.post(TOKEN, data=asked, auth=(client.id, client.secret)).raise_for_status().text
+        sign_in = {"client_id": client.id, "redirect_uri": client.callback, "response_type": "code"}
+        query = {**sign_in, "scope": "openid", "nonce": nonce}
+        redirect = browser.post(SIGN_IN, params=query, data={"sub": "vera"})
+        (code,) = parse_qs(urlsplit(redirect.headers["location"]).query)["code"]
+        form = {"grant_type": "authorization_code", "code": code, "redirect_uri": client.callback}
+        return browser.post(TOKEN, data=form, auth=(client.id, client.secret)).raise_for_status().text
 
 
 @contextmanager
@@ -108,21 +115,21 @@ def provider_running(*, knows_clients: bool = True) -> Iterator[Provider]:
 
 
 def write_secrets(folder: Path, client: RegisteredClient) -> None:
-    """Run the documented commands in a folder, which gets the secrets of Apache and of the website."""
+    """Run the documented commands, which write the secrets of Apache and of the website, in a folder."""
     (folder / "client-secret").write_text(client.secret)
-    commands = _replaced(
-        documented("sh", "umask 077\nprintf"), {"/etc/apache2": str(folder), "/etc/fastenough": str(folder)}
+    commands = _replace_all(
+        code_block("sh", "umask 077\nmkdir"), {"/etc/apache2": str(folder), "/etc/fastenough": str(folder)}
     )
     subprocess.run(["sh", "-ec", commands], cwd=folder, check=True)
 
 
 def make_certificate(folder: Path) -> None:
     """For the address 127.0.0.1."""
-    request = (
+    command = (
         "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
     )
     files = ["-keyout", "key.pem", "-out", "certificate.pem"]
-    subprocess.run([*request.split(), *files], cwd=folder, check=True, stderr=subprocess.DEVNULL)
+    subprocess.run([*command.split(), *files], cwd=folder, check=True, stderr=subprocess.DEVNULL)
 
 
 @dataclass(frozen=True)
@@ -154,22 +161,34 @@ class Apache:
     @contextmanager
     def signed_in(self, user: str, headers: Mapping[str, str] | None = None) -> Iterator[httpx.Client]:
         with self.browser(headers) as browser:
-            back = finish_sign_in(browser, begin_sign_in(browser), user)
-            assert (back.status_code, back.headers["location"]) == (302, f"{self.url}/")
+            answer = finish_sign_in(browser, begin_sign_in(browser), user)
+            assert (answer.status_code, answer.headers["location"]) == (302, f"{self.url}/")
             yield browser
 
     @contextmanager
     def running(self) -> Iterator[None]:
         require("apache2")
-        written = self.folder / f"{self.place}.conf"
-        written.write_text(self._configuration())
-        command = ["apache2", "-f", str(written), "-D", "FOREGROUND"]
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, env={"PATH": os.environ["PATH"]}) as server:
-            try:
-                self._wait(server)
-                yield
-            finally:
-                server.terminate()
+        path = self.folder / f"{self.place}.conf"
+        command = ["apache2", "-f", str(path), "-D", "FOREGROUND"]
+        with tempfile.TemporaryDirectory() as sessions:
+            if os.geteuid() == 0:
+                shutil.chown(sessions, _USER)
+            path.write_text(self._configuration(sessions))
+            with subprocess.Popen(command, stdin=subprocess.DEVNULL, env={"PATH": os.environ["PATH"]}) as server:
+                try:
+                    self._wait(server)
+                    yield
+                finally:
+                    server.terminate()
+
+    def reload(self) -> None:
+        """Reload Apache as ``apachectl graceful`` does, and wait until it has done so."""
+        starts = self.log.count(_STARTED)
+        os.kill(int((self.folder / f"{self.place}.pid").read_text()), signal.SIGUSR1)
+        until_s = time.monotonic() + _STARTS_S
+        while self.log.count(_STARTED) == starts:
+            assert time.monotonic() < until_s, self.log
+            time.sleep(0.02)
 
     def _wait(self, server: subprocess.Popen[bytes]) -> None:
         host, port = self.place.split(":")
@@ -183,12 +202,16 @@ class Apache:
                 time.sleep(0.02)
         raise AssertionError("Apache does not listen")
 
-    def _configuration(self) -> str:
-        """The documented configuration with other addresses, in what Debian puts around it."""
-        site = _replaced(
-            documented("apache", "Include /etc/apache2/fastenough-secrets.conf"),
+    def _configuration(self, sessions: str) -> str:
+        """The documented configuration with other addresses and files, after the lines that Debian adds.
+
+        ``sessions``: a folder that Apache may write.
+        """
+        site = _replace_all(
+            code_block("apache", "Include /etc/apache2/fastenough-secrets.conf"),
             {
                 "/etc/apache2": str(self.folder),
+                "/var/cache/apache2/mod_auth_openidc/cache": sessions,
                 "/etc/ssl/farm.example.pem": f"{self.folder}/certificate.pem",
                 "/etc/ssl/farm.example.key": f"{self.folder}/key.pem",
                 "https://id.example": self.issuer,
@@ -200,7 +223,7 @@ class Apache:
             },
         )
         modules = "".join(f"LoadModule {name}_module {_MODULES}/mod_{name}.so\n" for name in _enabled_modules())
-        user = "User www-data\nGroup www-data\n" if os.geteuid() == 0 else ""
+        user = f"User {_USER}\nGroup {_USER}\n" if os.geteuid() == 0 else ""
         return (
             f"ServerRoot {self.folder}\nDefaultRuntimeDir {self.folder}\nPidFile {self.folder}/{self.place}.pid\n"
             f"ErrorLog {self.folder}/{self.place}.log\nServerName 127.0.0.1\nListen {self.place}\n{modules}{user}{site}"
@@ -208,26 +231,26 @@ class Apache:
 
 
 def _enabled_modules() -> list[str]:
-    (named,) = re.findall("^a2enmod (.+)$", documented("sh", "a2enmod "), re.MULTILINE)
-    return [*_ENABLED_BY_DEBIAN, *named.split()]
+    (modules,) = re.findall("^a2enmod (.+)$", code_block("sh", "a2enmod "), re.MULTILINE)
+    return [*_ENABLED_BY_DEBIAN, *modules.split()]
 
 
 def begin_sign_in(browser: httpx.Client, path: str = "/") -> str:
     """The address at the provider to which a request is redirected."""
-    asked = browser.get(path)
-    assert asked.status_code == 302
-    return asked.headers["location"]
+    answer = browser.get(path)
+    assert answer.status_code == 302
+    return answer.headers["location"]
 
 
 def finish_sign_in(browser: httpx.Client, form: str, user: str) -> httpx.Response:
     """Sign in at the provider; return the answer of Apache to the redirect from there."""
-    allowed = browser.post(form, data={"sub": user})
-    assert allowed.status_code == 302
-    return browser.get(allowed.headers["location"])
+    redirect = browser.post(form, data={"sub": user})
+    assert redirect.status_code == 302
+    return browser.get(redirect.headers["location"])
 
 
 def free_places(count: int) -> list[str]:
     """Addresses with different ports that are free."""
     with ExitStack() as stack:
-        bound = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [f"127.0.0.1:{place.getsockname()[1]}" for place in bound]
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [f"127.0.0.1:{listener.getsockname()[1]}" for listener in sockets]
