@@ -26,6 +26,8 @@ from fastenough.recording.reader import head_of
 from tests.support.fleet_shard import BEGIN_S, ShardBench, board, fail_after_the_part
 from tests.support.recorded_causes import CULPRITS, CausedRun, seen_causes
 
+pytestmark = pytest.mark.check
+
 RUN = CausedRun(1, "interrupt eth0")
 
 

@@ -99,6 +99,7 @@ def test_there_are_golden_recordings() -> None:
     assert GOLDEN
 
 
+@pytest.mark.check
 def test_cut_at_every_byte_is_read_to_the_last_whole_line(tmp_path: Path) -> None:
     whole = write(tmp_path / "r.jsonl", sample_lines()).read_bytes()
     first_line = whole.index(b"\n") + 1
@@ -174,6 +175,7 @@ def test_missing_file_is_one_clear_line(tmp_path: Path) -> None:
         read_recording(tmp_path / "none.jsonl")
 
 
+@pytest.mark.check
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_fuzzed_bytes_are_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:

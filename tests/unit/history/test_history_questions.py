@@ -46,6 +46,8 @@ from fastenough.recording.histogram import Histogram, bucket_lowest
 from tests.bench.history import boards_rows
 from tests.support.farm_data import INJECTED_NS, LIMIT_NS, FarmData
 
+pytestmark = pytest.mark.check
+
 SERIES = "timer/wakeup_corrected"
 Question = Callable[[History, Viewer, str], Any]
 

@@ -22,6 +22,8 @@ from fastenough.history.tail import (
 )
 from tests.support.farm_data import END_S, LIMIT_NS, FarmData, make_store
 
+pytestmark = pytest.mark.check
+
 CYCLES = 80
 
 

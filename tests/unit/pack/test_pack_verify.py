@@ -22,6 +22,8 @@ from fastenough.model import BadInput, Verdict
 from fastenough.store import Store
 from tests.support.packs import LIMIT, add_run, files_of, pack_of, text_of, with_files, zipped
 
+pytestmark = pytest.mark.check
+
 DOCUMENTS = [
     *("question.json", "versions.json", "assessment.json", "assumptions.json", "uncertainty.json", "machines.json"),
     "manifest.json",

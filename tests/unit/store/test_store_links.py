@@ -27,7 +27,7 @@ from tests.support.privileges import needs_root
 NOBODY = 65534
 SECRET = '{"type":"head","secret":"hunter2"}\n'
 
-pytestmark = needs_root("a user whom root does not trust")
+pytestmark = [pytest.mark.check, needs_root("a user whom root does not trust")]
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ from fastenough.web.pages.board import view
 from fastenough.web.site import Site, conclusions_of
 from tests.support.fleet_stores import add_run, machine
 
+pytestmark = pytest.mark.check
+
 GRAZ, LINZ = (Viewer(sites=frozenset({site})) for site in ("graz", "linz"))
 CHAPTER = {"title": "Bound", "lead": "It is 30 µs."}
 
