@@ -50,7 +50,7 @@ class Bound:
     def text(self) -> str:
         """As printed: "at most 1 disturbance per 10,000 activations (10 s)"."""
         if self.n == 0:
-            return "no bound: no samples"
+            return "no bound: no samples, or some are missing"
         in_time = f" ({words.at_least(self.every_ns)})" if self.every_ns else ""
         return f"at most 1 disturbance per {int(1 / self.rate):,} activations{in_time}"
 
@@ -80,7 +80,9 @@ class Measures:
 
 
 def bound_above_maximum(merged: Merged, confidence: float = CONFIDENCE) -> Bound:
-    """Upper bound of the rate of disturbances above the maximum."""
+    """Upper bound of the rate of disturbances above the maximum; none if values are missing, which may be above."""
+    if merged.missed_uncharged or merged.lost:
+        return Bound(0, confidence, 1.0, None)
     rate = bounds.unseen_rate(merged.judged, confidence)
     every_ns = None if merged.period_ns is None or merged.judged == 0 else merged.period_ns / rate
     return Bound(merged.judged, confidence, rate, every_ns)

@@ -58,7 +58,12 @@ def _hardest(values: Merged, miss_rate: float, confidence: float) -> int | None:
 
 
 def _supported(merged: Sequence[Merged], miss_rate: float, confidence: float) -> Supported | None:
-    """The smallest limit, of two digits, that every CPU keeps at this miss rate; None: too few samples."""
+    """The smallest limit, of two digits, that every CPU keeps at this miss rate.
+
+    None: too few samples, values that were lost, or without misses, periods that were missed.
+    """
+    if any(values.lost or (values.missed_uncharged and not miss_rate) for values in merged):
+        return None
     limits: list[int] = []
     for values in merged:
         limit = _hardest(values, miss_rate, confidence) if miss_rate else words.round_up(values.maximum_ns or 0.0)
