@@ -153,20 +153,35 @@ def _quantile_difference(
 
 
 def _rate_difference(first: Merged, second: Merged, limit_ns: float, confidence: float) -> RateDifference:
-    counts = [(p.exceeded(limit_ns)[1], p.judged) for p in (first, second)]
-    first_rate, second_rate = independent_rates(
-        counts[0], counts[1], *(exceedances_over_time(p, limit_ns) for p in (first, second))
+    """The difference of what surely exceeds the limit.
+
+    If the limit lies within a bucket, what possibly exceeds it counts too: the interval covers all differences that the
+    buckets allow, and the p-value is the greatest.
+    """
+    sides = (first, second)
+    surely, possibly = zip(*(side.exceeded(limit_ns) for side in sides), strict=True)
+    over_time = [exceedances_over_time(side, limit_ns) for side in sides]
+
+    def rates(exceeded: tuple[int, int]) -> tuple[tuple[float, float], tuple[float, float]]:
+        one, other = zip(exceeded, (first.judged, second.judged), strict=True)
+        return independent_rates(one, other, *over_time)
+
+    least, greatest = rates((possibly[0], surely[1])), rates((surely[0], possibly[1]))
+    shares = [count / side.judged for count, side in zip(surely, sides, strict=True)]
+    may_be_equal = surely[0] / first.judged <= possibly[1] / second.judged and (
+        surely[1] / second.judged <= possibly[0] / first.judged
     )
-    lower, upper = bounds.rate_difference(first_rate, second_rate, confidence)
-    rates = [exceeded / n for exceeded, n in counts]
+    exactly = surely == possibly
     return RateDifference(
         limit_ns,
-        counts[0],
-        counts[1],
-        rates[1] - rates[0],
-        lower,
-        upper,
-        bounds.chance_of_equal_rates(first_rate, second_rate),
+        (surely[0], first.judged),
+        (surely[1], second.judged),
+        shares[1] - shares[0],
+        bounds.rate_difference(*least, confidence)[0],
+        bounds.rate_difference(*greatest, confidence)[1],
+        1.0
+        if may_be_equal and not exactly
+        else max(bounds.chance_of_equal_rates(*least), bounds.chance_of_equal_rates(*greatest)),
     )
 
 
