@@ -165,10 +165,11 @@ def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
         return _no_disturbances(merged, counted.source)
     over_time = counted.over_time()
     counts, sure = over_time.possibly, over_time.surely
-    runs = counted.runs() or _runs_by_intervals(possibly, counts)
+    gathered = gathered_counts(possibly, counts, sure)
+    runs = counted.runs() or _runs_by_intervals(possibly, gathered)
     runs = runs._replace(most=max(runs.most, over_time.groups, 1))
     scale = scale_of(counts, runs.most)
-    size = size_of_clusters(possibly, runs, scale, counts, sure)
+    size = size_of_clusters(possibly, runs, scale, counts, sure, gathered)
     return Disturbances(
         n=merged.judged,
         time_ns=_time_ns(merged),
@@ -216,18 +217,36 @@ def _runs_by_intervals(exceeded: int, counts: IntArray) -> RunLengths:
     return RunLengths(exceeded, 0.0, float(np.max(excess, initial=0.0)))
 
 
-def size_of_clusters(exceeded: int, runs: RunLengths, scale: int, low: IntArray, high: IntArray) -> ClusterSize:
-    """Size of the clusters of exceedances in ``runs``; ``scale``: of their dependence; ``low`` and ``high``:
-    exceedances of each interval, at most and surely."""
-    independent = low.size >= LEAST_INTERVALS and not scale
-    counts = (low,) if np.array_equal(low, high) else (low, high)
-    return cluster_size(exceeded, runs.most, runs.squares, *counts, independent=independent)
+def gathered_counts(exceeded: int, most: IntArray, least: IntArray) -> IntArray:
+    """The exceedances of each interval if they lie in as few intervals as possible.
+
+    ``exceeded``: their sum; ``most`` and ``least``: in each interval.  If the limit lies within a wide bucket of the
+    intervals, ``most`` contains values that do not exceed it, whose spread over time says nothing of those that do.
+    """
+    room = most - least
+    order = np.argsort(-room, kind="stable")
+    left = exceeded - least.sum() - np.cumsum(room[order]) + room[order]
+    gathered = least.copy()
+    gathered[order] += np.clip(left, 0, room[order])
+    return gathered
+
+
+def size_of_clusters(exceeded: int, runs: RunLengths, scale: int, *counts: IntArray) -> ClusterSize:
+    """Size of the clusters of exceedances in ``runs``; ``scale``: of their dependence.
+
+    ``counts``: exceedances of each interval: one array, or several that may all be true.
+    """
+    first, *others = counts
+    different = [each for each in others if not np.array_equal(each, first)]
+    independent = first.size >= LEAST_INTERVALS and not scale
+    return cluster_size(exceeded, runs.most, runs.squares, first, *different, independent=independent)
 
 
 def dominance(runs: RunLengths, counts: IntArray) -> float:
     """Share of the longest run in the sum of squares of all lengths, or of the exceedances of each interval, beyond its
     share if all were equal: 0 for equal lengths, near 1 if one run is unlike all others."""
-    share = runs.longest**2 / (runs.squares or float(counts @ counts))
+    squares = runs.squares or float(counts @ counts)
+    share = runs.longest**2 / squares if squares else 0.0
     return max(0.0, min(1.0, share) - 1.0 / runs.most)
 
 
@@ -311,30 +330,25 @@ class _LimitCounts:
     @property
     def above(self) -> int:
         """The least value, in units, that exceeds the limit."""
-        return math.floor(self.limit_ns / self.merged.unit_ns + 1e-9) + 1
+        return self.merged.least_above(self.limit_ns)
 
     @cached_property
     def source(self) -> OrderSource:
         """The least exact source of all parts."""
         if any(run.order_unknown(series.id) for run, series in self._parts) or not self._parts:
             return OrderSource.INTERVALS
-        limits = [run.limit(series.id) for run, series in self._parts]
-        if all(limit is not None and limit.ns == self.limit_ns for limit in limits):
+        if self._limits:
             return OrderSource.LIMIT
         return OrderSource.RISES if all(run.rises(series.id) for run, series in self._parts) else OrderSource.INTERVALS
 
     @cached_property
     def exceeded(self) -> tuple[int, int]:
         """Activations (surely, possibly) above the limit; one number where they were counted."""
-        if self.source is not OrderSource.LIMIT:
-            return self.merged.exceeded(self.limit_ns)
-        counted = sum(limit.exceeded for limit in self._limits) + self.merged.missed_uncharged
-        return counted, counted
+        return self.merged.exceeded(self.limit_ns)
 
-    @property
+    @cached_property
     def _limits(self) -> list[LimitCount]:
-        counts = (run.limit(series.id) for run, series in self._parts)
-        return [limit for limit in counts if limit is not None]
+        return self.merged.counted_at(self.limit_ns)
 
     def over_time(self) -> _OverTime:
         """Exceedances over time, of all parts one after the other."""
@@ -462,12 +476,16 @@ def _squares(rises: Rises, total: Histogram, two_sided: bool, edge: int, possibl
 def exceedances_over_time(merged: Merged, limit_ns: float) -> IntArray:
     """Number of values above a limit in each interval, all CPUs of a run together: a stall of two CPUs is one stall.
 
-    The intervals of all runs are concatenated.
+    The intervals of all runs are concatenated.  Where the limit lies within a bucket, the values are gathered in as few
+    intervals as possible.
     """
+    counted = _LimitCounts(merged, limit_ns)
     together: dict[str, IntArray] = {}
     for recording, series in merged.parts:
         course = recording.timeline.courses[series.id]
-        low, _ = _LimitCounts(merged, limit_ns).per_interval(course)
-        counts = together.setdefault(recording.run_id, np.zeros(len(recording.timeline), dtype=np.int64))
-        counts[course.at] += low
-    return np.concatenate(list(together.values())) if together else np.zeros(1, dtype=np.int64)
+        counts = together.setdefault(recording.run_id, np.zeros((2, len(recording.timeline)), dtype=np.int64))
+        counts[:, course.at] += np.stack(counted.per_interval(course))
+    if not together:
+        return np.zeros(1, dtype=np.int64)
+    most, least = np.concatenate(list(together.values()), axis=1)
+    return gathered_counts(counted.exceeded[1], most, least)

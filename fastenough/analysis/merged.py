@@ -6,6 +6,7 @@ Runs may be merged only where everything that shapes a latency is the same; the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +21,7 @@ from fastenough.analysis.resampling import Blocks, blocks_of
 from fastenough.model import BadInput, Machines, Role, Series
 from fastenough.recording import Histogram, Recording
 from fastenough.recording.aggregate import MOST_COUNT
+from fastenough.recording.head import LimitCount
 
 FloatArray = NDArray[np.float64]
 CountArray = NDArray[np.int64]
@@ -112,10 +114,16 @@ class Merged:
         return min(least, default=None)
 
     @cached_property
+    def _edges(self) -> tuple[CountArray, CountArray]:
+        """Least and greatest value of each bucket, signed and ascending, in units."""
+        return self.histogram.lowest(), self.histogram.highest()
+
+    @cached_property
     def edges_ns(self) -> tuple[FloatArray, FloatArray]:
         """Least and greatest value of each bucket, signed and ascending, in ns."""
+        lowest, highest = self._edges
         unit_ns = np.float64(self.unit_ns)
-        return self.histogram.lowest() * unit_ns, self.histogram.highest() * unit_ns
+        return lowest * unit_ns, highest * unit_ns
 
     @property
     def mean_known(self) -> bool:
@@ -134,17 +142,35 @@ class Merged:
         """The values over time, without their sign."""
         return blocks_of(self.parts, magnitudes=True)
 
-    def exceeded(self, limit_ns: float) -> tuple[int, int]:
-        """Activations (surely, possibly) beyond the limit; they differ where the limit lies within a bucket.
+    def least_above(self, limit_ns: float) -> int:
+        """The least value, in units, that exceeds a limit: products with the unit are rounded."""
+        return math.floor(limit_ns / self.unit_ns + 1e-9) + 1
 
-        Of a wide bucket that holds the maximum, one value is known exactly.
+    def counted_at(self, limit_ns: float) -> list[LimitCount]:
+        """What each part counted at this limit in the order of its values; empty unless all of them did."""
+        if any(run.order_unknown(series.id) for run, series in self.parts):
+            return []
+        counts = [run.limit(series.id) for run, series in self.parts]
+        counted = [each for each in counts if each is not None and each.ns == limit_ns]
+        return counted if len(counted) == len(counts) else []
+
+    def exceeded(self, limit_ns: float) -> tuple[int, int]:
+        """Activations (surely, possibly) beyond the limit.
+
+        They differ where the limit lies within a bucket, unless the recordings counted at this limit.  Of a wide bucket
+        that holds the maximum, one value is known exactly.
         """
-        lowest, highest = self.edges_ns
-        surely, possibly = lowest > limit_ns, highest > limit_ns
+        if counted := self.counted_at(limit_ns):
+            exactly = sum(limit.exceeded for limit in counted) + self.missed_uncharged
+            return exactly, exactly
+        least = self.least_above(limit_ns)
+        lowest, highest = self._edges
+        surely, possibly = lowest >= least, highest >= least
         if self.two_sided:
-            surely, possibly = surely | (highest < -limit_ns), possibly | (lowest < -limit_ns)
+            surely, possibly = surely | (highest <= -least), possibly | (lowest <= -least)
         count = self.histogram.count
-        known_exceeding = int(bool(self.histogram.wide) and (self.maximum_ns or 0.0) > limit_ns)
+        greatest = round((self.maximum_ns or 0.0) / self.unit_ns)
+        known_exceeding = int(bool(self.histogram.wide) and greatest >= least)
         return (
             max(int(count[surely].sum()), known_exceeding) + self.missed_uncharged,
             int(count[possibly].sum()) + self.missed_uncharged,

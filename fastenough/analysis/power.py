@@ -366,7 +366,7 @@ class Schedule:
         """
         exceeded = int(counts.sum())
         scale = scale_of(counts, runs.most)
-        size = size_of_clusters(exceeded, runs, scale, counts, counts)
+        size = size_of_clusters(exceeded, runs, scale, counts)
         return Disturbances(
             n=self.n,
             time_ns=self.time_ns,
