@@ -126,13 +126,17 @@ def add_sparse(index: Sequence[IndexArray], count: Sequence[CountArray]) -> tupl
     return buckets[filled], dense[filled]
 
 
-def _widest(parts: Sequence[Histogram]) -> tuple[tuple[int, int], ...]:
-    """The wide buckets of all histograms; for one that is wide in several, the least value."""
+def _widest(buckets: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Wide buckets of several histograms; for a bucket that is wide in several, the least value."""
     least: dict[int, int] = {}
-    for part in parts:
-        for index, lowest in part.wide:
-            least[index] = min(lowest, least.get(index, lowest))
+    for index, lowest in buckets:
+        least[index] = min(lowest, least.get(index, lowest))
     return tuple(sorted(least.items()))
+
+
+def _coarser(index: IndexArray, k: int, coarser_k: int) -> IndexArray:
+    """Bucket of a coarser k that contains each bucket of ``k``."""
+    return bucket_index(np.where(index < 0, -bucket_lowest(-index, k), bucket_lowest(index, k)), coarser_k)
 
 
 @dataclass(frozen=True)
@@ -186,16 +190,24 @@ class Histogram:
             max(maxima),
             sum(part.sum for part in filled),
             sum(part.sum_sq for part in filled),
-            _widest(filled),
+            _widest(bucket for part in filled for bucket in part.wide),
         )
 
     def folded(self, k: int) -> Histogram:
         """The same values in the wider buckets of a coarser ``k``, exactly; itself if it already is that coarse."""
         if k >= self.k:
             return self
-        lowest = np.where(self.index < 0, -bucket_lowest(-self.index, self.k), bucket_lowest(self.index, self.k))
-        index, count = add_sparse([bucket_index(lowest, k)], [self.count])
-        return replace(self, k=k, index=index, count=count)
+        index, count = add_sparse([_coarser(self.index, self.k, k)], [self.count])
+        return replace(self, k=k, index=index, count=count, wide=self._folded_wide(k))
+
+    def _folded_wide(self, k: int) -> tuple[tuple[int, int], ...]:
+        """The wide buckets of a coarser ``k``; each also contains the values of narrow buckets, so all of its range."""
+        if not self.wide:
+            return ()
+        index, least = np.array(self.wide, dtype=np.int64).T
+        index = _coarser(index, self.k, k)
+        least = np.minimum(least, bucket_lowest(index, k))
+        return _widest(zip(index.tolist(), least.tolist(), strict=True))
 
     @property
     def total(self) -> int:

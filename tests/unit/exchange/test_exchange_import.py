@@ -453,6 +453,17 @@ def test_wide_buckets_are_believed_only_where_they_can_be(wide: object, words: s
         read_recording(tmp_path / "changed")
 
 
+def test_wide_buckets_are_checked_in_the_coarser_ones_of_a_claimed_instrument(tmp_path: Path) -> None:
+    """The widest bucket of the recording, with that of the maximum, has no such index in buckets of k = 4."""
+    line = "T: 0 ( 1234) P:80 I:1000 C: 100000 Min:      1 Act:    5 Avg:    4 Max:     150\n"
+    source = Source("cyclictest.txt", line.encode(), None)
+    head, *others = recording_lines(read_import(source), source, "claimed")
+    lines = (head | {"instrument": {"k": 4}}, *others)
+    (tmp_path / "changed").write_bytes(b"".join(map(line_bytes, lines)))
+    total = read_recording(tmp_path / "changed").totals[0]
+    assert (total.total, total.sum, total.lowest().tolist()) == (100_000, 400_000, [1, 1])
+
+
 @pytest.mark.check
 def test_one_bad_file_and_nothing_is_imported(tmp_path: Path) -> None:
     bad = tmp_path / "bad\x1b[31m"
