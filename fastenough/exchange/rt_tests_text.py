@@ -69,7 +69,7 @@ def _last_threads(source: Source, threads: Sequence[re.Match[str]]) -> list[re.M
     begins = [place for place, match in enumerate(threads) if match[1] == "0"]
     last = list(threads[begins[-1] :]) if begins else []
     most = max(int(match[1]) for match in threads) + 1
-    if [int(match[1]) for match in last] != list(range(most)):
+    if len(last) != most or any(int(match[1]) != number for number, match in enumerate(last)):
         source.refuse("its threads are not numbered from 0, or its last screen is incomplete: file truncated")
     return last
 

@@ -294,6 +294,13 @@ def test_an_edge_beyond_all_numbers_is_refused(edge: bytes) -> None:
             b"T: 0 (    1) P: 0 I:1000 C:9000000000000000000 Min:      5 Act:    6 Avg:    6 Max:       7\n",
             "not an integer",
         ),
+        (b"T:18446744073709551615 (  917) P:50 C: 10 Min: 1 Act: 1 Avg: 1 Max: 1\n", "not numbered from 0"),
+        (b"T: 1 (  917) P:50 C: 10 Min: 1 Act: 1 Avg: 1 Max: 1\n", "not numbered from 0"),
+        (
+            b"T: 0 (  917) P:50 C: 10 Min: 1 Act: 1 Avg: 1 Max: 1\n"
+            b"T: 2 (  918) P:50 C: 10 Min: 1 Act: 1 Avg: 1 Max: 1\n",
+            "not numbered from 0",
+        ),
     ],
 )
 def test_what_is_none_is_refused_with_the_reason(content: bytes, words: str, tmp_path: Path) -> None:
