@@ -79,7 +79,6 @@ class _Hwlatdetect:
             series,
             facts=facts | ending,
             events=events,
-            begin_wall_ns=first_wall_ns,
             duration_ns=None if cut else asked_s * 10**9 or None,
             aborted=f"hwlatdetect was interrupted before its {asked_s} s were over" if cut else "",
         )

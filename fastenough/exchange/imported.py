@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
@@ -62,6 +63,11 @@ class ImportedSeries:
         if value is None:
             return None
         return value * self.unit_ns if isinstance(value, int) else float(value * self.unit_ns)
+
+
+def wall_ns(time: datetime) -> int | None:
+    """The wall time of a source, in whole seconds; None without a zone, since the instant is then unknown."""
+    return None if time.utcoffset() is None else int(time.timestamp()) * 10**9
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from fastenough.exchange.cyclictest import FROM, TO
-from fastenough.exchange.imported import Bucket, ImportedRun, ImportedSeries
+from fastenough.exchange.imported import Bucket, ImportedRun, ImportedSeries, wall_ns
 from fastenough.exchange.source import Source
 from fastenough.model import Configuration
 from fastenough.recording.head import LoadStated
@@ -49,7 +49,7 @@ class _RtDataset:
             tuple(_series(source, condition)),
             probe="cyclictest",
             facts=_facts(document),
-            begin_wall_ns=_wall_ns(source, _part(document, "timestamps").get("origin")),
+            begin_wall_ns=_begin_ns(source, _part(document, "timestamps").get("origin")),
             board=host,
         )
         if load is not None:
@@ -85,11 +85,11 @@ def _facts(document: Mapping[str, Any]) -> dict[str, str | int | float]:
     }
 
 
-def _wall_ns(source: Source, text: object) -> int | None:
+def _begin_ns(source: Source, text: object) -> int | None:
     if text is None:
         return None
     try:
-        return int(datetime.fromisoformat(str(text)).timestamp()) * 10**9
+        return wall_ns(datetime.fromisoformat(str(text)))
     except (ValueError, OverflowError, OSError):
         source.refuse(f"not a time: {str(text)[:60]!r}")
 

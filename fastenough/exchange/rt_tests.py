@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from itertools import pairwise
 from typing import Any
 
-from fastenough.exchange.imported import Bucket, ImportedRun, ImportedSeries
+from fastenough.exchange.imported import Bucket, ImportedRun, ImportedSeries, wall_ns
 from fastenough.exchange.source import Source
 from fastenough.model import Configuration
 
@@ -147,6 +147,6 @@ def _wall_ns(source: Source, text: object) -> int | None:
     if not isinstance(text, str):
         return None
     try:
-        return int(parsedate_to_datetime(text).timestamp()) * 10**9
+        return wall_ns(parsedate_to_datetime(text))
     except (ValueError, TypeError, OverflowError):
         source.refuse(f"not a time: {text[:60]!r}")

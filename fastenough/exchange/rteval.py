@@ -14,7 +14,7 @@ from decimal import Decimal, InvalidOperation
 from xml.etree import ElementTree
 
 from fastenough.exchange import cyclictest
-from fastenough.exchange.imported import Bucket, ImportedRun, ImportedSeries
+from fastenough.exchange.imported import Bucket, ImportedRun, ImportedSeries, wall_ns
 from fastenough.exchange.rt_tests import MOST_THREADS
 from fastenough.exchange.source import LineReader, Source
 from fastenough.model import Configuration, Role
@@ -61,6 +61,8 @@ class _Rteval:
             "caveat": _CAVEATS[part.tag],
             "loads": _text_at(root, "loads/command_line") or "",
             "cpu": _text_at(root, "CPUtopology") or "",
+            "date": _text_at(root, "run_info/date") or "",
+            "time": _text_at(root, "run_info/time") or "",
         }
         return ImportedRun(
             "rteval",
@@ -97,9 +99,10 @@ def _text_at(root: ElementTree.Element, path: str) -> str | None:
 
 
 def _begin_ns(root: ElementTree.Element) -> int | None:
+    """The begin; rteval itself writes the local time without its zone, so that the begin is unknown."""
     date, time = _text_at(root, "run_info/date"), _text_at(root, "run_info/time")
     try:
-        return int(datetime.fromisoformat(f"{date}T{time}").timestamp()) * 10**9
+        return wall_ns(datetime.fromisoformat(f"{date}T{time}"))
     except (ValueError, OverflowError, OSError):
         return None
 

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -334,6 +335,35 @@ def test_samples_of_a_year_are_not_a_line_for_each_second(tmp_path: Path) -> Non
         2,
         1,
     ]
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+@pytest.mark.parametrize(
+    ("name", "change", "begin_s"),
+    [
+        ("rteval-cyclictest.xml", None, None),
+        ("rteval-cyclictest.xml", (b"11:20:00", b"11:20:00+02:00"), 1790932800),
+        ("rt-dataset-1.0.json", None, 1790831400),
+        ("rt-dataset-1.0.json", (b"07:10:00+02:00", b"07:10:00"), None),
+        ("rt-dataset-1.0.json", (b"T07:10:00+02:00", b""), None),
+        ("cyclictest-2.4.json", None, 1795336176),
+        ("cyclictest-2.4.json", (b"+0000", b"-0000"), None),
+        ("hwlatdetect-2.4.txt", None, None),
+    ],
+)
+def test_a_begin_without_a_zone_is_unknown_wherever_it_is_imported(
+    zone: str, name: str, change: tuple[bytes, bytes] | None, begin_s: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = (ROOT / "tests/cases/exchange" / name).read_bytes()
+    if change is not None:
+        assert change[0] in content
+        content = content.replace(*change)
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", zone)
+        time.tzset()
+        begin_ns = of_bytes(content).begin_wall_ns
+    time.tzset()
+    assert begin_ns == (None if begin_s is None else begin_s * 10**9)
 
 
 def test_a_killed_live_display_is_refused() -> None:
