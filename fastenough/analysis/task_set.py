@@ -30,7 +30,7 @@ from fastenough.analysis.response_time import (
 )
 from fastenough.model import Outcome, Series, Verdict
 from fastenough.recording import Recording
-from fastenough.recording.histogram import Histogram, bucket_lowest
+from fastenough.recording.histogram import Histogram, IndexArray, bucket_lowest
 
 WAKEUP, GAP = "wakeup", "gap"
 LEAST_GAP_NS = 1_000
@@ -161,7 +161,7 @@ def measured_of(recordings: Sequence[Recording]) -> Mapping[int, CpuMeasurement]
         for recording in recordings
         if recording.damage is None and recording.outcome is not Outcome.NOT_APPLICABLE
     ]
-    wakeups: dict[int, list[Histogram]] = {}
+    wakeups: dict[int, list[_Wakeups]] = {}
     gaps: dict[int, list[_Gaps]] = {}
     for recording in usable:
         for series in recording.series:
@@ -169,24 +169,43 @@ def measured_of(recordings: Sequence[Recording]) -> Mapping[int, CpuMeasurement]
             if series.cpu is None or series.refused is not None or total is None or not total.total:
                 continue
             if series.name == WAKEUP:
-                wakeups.setdefault(series.cpu, []).append(total)
+                wakeups.setdefault(series.cpu, []).append(_Wakeups.of(series, total))
             elif series.name == GAP:
                 gaps.setdefault(series.cpu, []).append(_Gaps.of(recording, series, total))
-    return {cpu: _measured(cpu, histograms, gaps.get(cpu, [])) for cpu, histograms in sorted(wakeups.items())}
+    return {cpu: _measured(cpu, of_cpu, gaps.get(cpu, [])) for cpu, of_cpu in sorted(wakeups.items())}
 
 
-def _measured(cpu: int, wakeups: Sequence[Histogram], gaps: Sequence[_Gaps]) -> CpuMeasurement:
-    maximum_ns = max(0, *(gap.maximum or 0 for gap in wakeups))
-    median_ns = max(0, *(gap.value_at_rank((gap.total + 1) // 2) for gap in wakeups))
+def _measured(cpu: int, wakeups: Sequence[_Wakeups], gaps: Sequence[_Gaps]) -> CpuMeasurement:
+    maximum_ns = max(0, *(of_run.maximum_ns for of_run in wakeups))
+    median_ns = max(0, *(of_run.median_ns for of_run in wakeups))
     interference = _longest_by_size([term for gap in gaps for term in gap.interference])
     return CpuMeasurement(
         cpu,
-        sum(gap.total for gap in wakeups),
+        sum(of_run.n for of_run in wakeups),
         median_ns,
         maximum_ns,
         sum(gap.busy_ns for gap in gaps),
         Terms(maximum_ns, median_ns, interference),
     )
+
+
+def _in_ns(value: int, series: Series) -> int:
+    """A value of a series in ns, rounded up: no term is understated."""
+    return math.ceil(value * series.unit_ns)
+
+
+@dataclass(frozen=True)
+class _Wakeups:
+    """Number, median and maximum of the wake-up latencies of one run."""
+
+    n: int
+    median_ns: int
+    maximum_ns: int
+
+    @classmethod
+    def of(cls, series: Series, total: Histogram) -> _Wakeups:
+        n = total.total
+        return cls(n, _in_ns(total.value_at_rank((n + 1) // 2), series), _in_ns(total.maximum or 0, series))
 
 
 @dataclass(frozen=True)
@@ -198,11 +217,14 @@ class _Gaps:
 
     @classmethod
     def of(cls, recording: Recording, series: Series, total: Histogram) -> _Gaps:
-        floor_ns = int(recording.head.parameters.get("floor_ns", 0))
-        busy_ns = max(1, total.sum + total.total * floor_ns)
+        stated = recording.head.parameters.get("floor_ns")
+        floor_ns = stated if type(stated) is int else 0
+        busy_ns = max(1, _in_ns(total.sum, series) + total.total * floor_ns)
         share = min(1.0, busy_ns / max(1, recording.duration_ns))
         longest = {
-            size: int(value) for value in total.highest().tolist() if value >= LEAST_GAP_NS for size in (_size(value),)
+            size: cost_ns
+            for size, highest in zip(_sizes(series, total.index, total.k), total.highest().tolist(), strict=True)
+            if (cost_ns := _in_ns(highest, series)) >= LEAST_GAP_NS
         }
         return cls(
             busy_ns,
@@ -213,9 +235,9 @@ class _Gaps:
         )
 
 
-def _size(value_ns: int) -> int:
-    """Class of a length: one for each doubling."""
-    return max(value_ns, 1).bit_length()
+def _sizes(series: Series, index: IndexArray, k: int) -> list[int]:
+    """Class of the length of each bucket: one for each doubling."""
+    return [max(_in_ns(lowest, series), 1).bit_length() for lowest in bucket_lowest(index, k).tolist()]
 
 
 def _arrivals(recording: Recording, series: Series, size: int, share: float) -> Arrivals:
@@ -223,7 +245,7 @@ def _arrivals(recording: Recording, series: Series, size: int, share: float) -> 
     part."""
     timeline = recording.timeline
     course = timeline.courses[series.id]
-    sizes = np.array([_size(int(value)) for value in bucket_lowest(course.index, course.k)], dtype=np.int64)
+    sizes = np.array(_sizes(series, course.index, course.k), dtype=np.int64)
     counts_of_size = np.where(sizes == size, course.bucket_count, 0)
     running = np.concatenate(([0], np.cumsum(counts_of_size)))
     counts = np.zeros(timeline.begin_mono_ns.size, np.int64)

@@ -82,6 +82,26 @@ def test_terms_are_what_was_recorded(tmp_path: Path) -> None:
     assert found[1].terms.interference == (), "what is shorter than 1 µs is the loop's own"
 
 
+def test_terms_of_ticks_are_in_ns(tmp_path: Path) -> None:
+    """The same values in ticks of 1.5 µs, which no test of whole nanoseconds would show."""
+    ticks = {"unit": "ticks", "tick_ps": 1_500_000}
+    gaps = _gaps([[2] * 40 + [60], [2] * 25])
+    gaps.series |= ticks
+    measured = measured_of(_recorded(tmp_path, _wakeups([2, 2, 41], series=ticks), gaps))[0]
+    assert (measured.median_ns, measured.maximum_ns, measured.wakeups) == (3_000, 61_500, 20_000)
+    assert [term.cost_ns for term in measured.terms.interference] == [90_000, 3_000]
+    assert [term.arrivals[0].maximum_counts for term in measured.terms.interference] == [(1, 1), (40, 65)]
+    assert measured.busy_ns == 10_000 * 100_000 + (65 * 2 + 60) * 1_500
+
+
+@pytest.mark.parametrize("floor_ns", ["x", "100", True, 1.5, None])
+def test_a_floor_that_is_no_integer_counts_as_none(floor_ns: object, tmp_path: Path) -> None:
+    gaps = _gaps([[4_000] * 10, []])
+    gaps.head["parameters"] = {"floor_ns": floor_ns}
+    measured = measured_of(_recorded(tmp_path, _wakeups([1_000]), gaps))[0]
+    assert (measured.busy_ns, measured.terms.interference[0].cost_ns) == (40_000, 4_000)
+
+
 def test_the_worst_of_all_loads_counts(tmp_path: Path) -> None:
     found = measured_of(
         _recorded(
