@@ -108,25 +108,59 @@ def _ranks(merged: Merged, quantile: float) -> _Ranks:
     return _Ranks(*merged.edges_ns, merged.histogram.count)
 
 
+@dataclass(frozen=True)
+class _Overflow:
+    """Values beyond the histograms of the sources of imported series.
+
+    ``lost``: number of those that are not stored, since their maximum is unknown.  ``from_ns``: least value of all;
+    None without any.
+    """
+
+    lost: int
+    from_ns: float | None
+
+
+def _overflow(merged: Merged) -> _Overflow | None:
+    """The overflow of all parts; None if a source does not state how many values it left out, or where they begin."""
+    lost, least = 0, [] if merged.overflow_from_ns is None else [merged.overflow_from_ns]
+    for run, series in merged.parts:
+        source = series.source_summary
+        if source is None:
+            continue
+        if source.count is None and source.overflow != 0:
+            return None
+        if of_series := run.lost(series.id):
+            end = run.totals[series.id].maximum
+            if end is None or source.overflow is None:
+                return None
+            lost += of_series
+            least.append((end + 1) * series.unit_ns)
+    return _Overflow(lost, min(least, default=None))
+
+
 def quantile_of(merged: Merged, quantile: float, confidence: float = CONFIDENCE) -> Quantile:
-    """One quantile of the stored values, with its interval."""
-    n = merged.n
+    """One quantile, with its interval: of the stored values, and of those that were only counted by the source of an
+    imported series."""
+    overflow = _overflow(merged)
+    if overflow is None:
+        return Quantile(quantile, None, None, None, _NOT_COUNTED)
+    n = merged.n + overflow.lost
     needed = _needed(quantile)
     if n < needed:
         return Quantile(quantile, None, None, None, f"n = {n:,} is too small: {needed:,} samples required")
-    ranks = _ranks(merged, quantile)
-    value_ns = ranks.highest(_rank(n, quantile))
-    if merged.overflow_from_ns is not None and value_ns >= merged.overflow_from_ns:
+    ranks, rank = _ranks(merged, quantile), _rank(n, quantile)
+    value_ns = ranks.highest(rank) if rank <= merged.n else np.inf
+    if overflow.from_ns is not None and value_ns >= overflow.from_ns:
         return Quantile(
             quantile,
             None,
             None,
             None,
-            f"at least {words.latency(merged.overflow_from_ns)}: values from "
+            f"at least {words.latency(overflow.from_ns)}: values from "
             "there on were only counted where this was imported from",
-            merged.overflow_from_ns,
+            overflow.from_ns,
         )
-    resampled = resampled_ranks(merged, quantile)
+    resampled = None if overflow.lost else resampled_ranks(merged, quantile)
     if resampled is None:
         return Quantile(quantile, value_ns, None, None, _NO_INTERVAL)
     tail = (1.0 - confidence) / 2.0
@@ -151,11 +185,12 @@ def _rank(n: int, quantile: float) -> int:
 
 def quantile_range(merged: Merged, quantile: float) -> tuple[float, float] | None:
     """Least and greatest value, in ns, of the bucket that a quantile is read from; None where it is not printed."""
-    if merged.n < _needed(quantile):
+    overflow = _overflow(merged)
+    if overflow is None or merged.n + overflow.lost < _needed(quantile):
         return None
-    ranks, rank = _ranks(merged, quantile), _rank(merged.n, quantile)
-    value_ns = ranks.highest(rank)
-    if merged.overflow_from_ns is not None and value_ns >= merged.overflow_from_ns:
+    ranks, rank = _ranks(merged, quantile), _rank(merged.n + overflow.lost, quantile)
+    value_ns = ranks.highest(rank) if rank <= merged.n else np.inf
+    if overflow.from_ns is not None and value_ns >= overflow.from_ns:
         return None
     return ranks.lowest(rank), value_ns
 
@@ -166,6 +201,7 @@ def resampled_ranks(merged: Merged, quantile: float) -> FloatArray | None:
     return (merged.magnitudes_over_time if magnitudes else merged.over_time).ranks(quantile)
 
 
+_NOT_COUNTED = "unknown: the source of this import does not state how many values it left out, or where they begin"
 _NO_INTERVAL = (
     f"needs {LEAST_BLOCKS} intervals of time, {LEAST_ABOVE} independent disturbances above the quantile, and no "
     "dependence that lasts longer than a block"

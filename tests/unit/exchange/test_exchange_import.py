@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ import pytest
 from fastenough.analysis import judge
 from fastenough.analysis.estimates import estimates
 from fastenough.analysis.extremal import extremal_indices
+from fastenough.analysis.measures import QUANTILES, quantile_of, quantile_range
+from fastenough.analysis.merged import merge_samples
 from fastenough.exchange import ImportedRun, Source, read_import, recording_lines
 from fastenough.exchange import read_source as source_at
 from fastenough.model import BadInput, Outcome, Requirement, Role, Verdict
@@ -565,6 +568,51 @@ def test_quantiles_among_values_that_were_only_counted_are_at_least(tmp_path: Pa
     assert total.wide == ((42, 30),) and total.standard_deviation is None
     assert judge([recording], Requirement(35_000)).verdict is Verdict.FAIL  # one value of 42 µs is certain
     assert judge([recording], Requirement(43_000)).verdict is Verdict.INCONCLUSIVE
+
+
+def _quantiles(content: bytes, folder: Path, name: str = "thread") -> list[tuple[float | None, float | None]]:
+    """(value, least value) in ns of the quantiles of all CPUs together; a value is that of the bucket it is in."""
+    (folder / "content").write_bytes(content)
+    recording = recorded(folder / "content", folder)
+    merged = merge_samples([(recording, series) for series in recording.series if series.name == name])
+    quantiles = [quantile_of(merged, quantile) for quantile in QUANTILES]
+    ranges = [quantile_range(merged, quantile) for quantile in QUANTILES]
+    assert [None if edges is None else edges[1] for edges in ranges] == [part.value_ns for part in quantiles]
+    assert all(part.lower_ns is None and part.reason is not None for part in quantiles)
+    return [(part.value_ns, part.at_least_ns) for part in quantiles]
+
+
+@pytest.mark.parametrize(
+    ("over", "expected"),
+    [
+        ((900_000, 0), [(None, 3_000)] * 6),
+        ((900, 0), [(1_000, None), *[(2_000, None)] * 2, *[(None, 3_000)] * 3]),
+        ((90, 9), [(1_000, None), *[(2_000, None)] * 3, *[(None, 3_000)] * 2]),
+        ((0, 0), [(1_000, None), *[(2_000, None)] * 5]),
+    ],
+)
+def test_quantiles_have_their_rank_among_values_beyond_a_histogram_without_a_maximum(
+    over: tuple[int, int], expected: list[tuple[float | None, float | None]], tmp_path: Path
+) -> None:
+    """100,000 values of 1 or 2 µs on two CPUs, and those that rtla counted beyond the end."""
+    text = (
+        "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:10:00\n"
+        "Index   IRQ-000   Thr-000   IRQ-001   Thr-001\n0 0 0 0 0\n1 0 30000 0 30000\n2 0 20000 0 20000\n"
+        f"over: 0 {over[0]} 0 {over[1]}\n"
+    )
+    assert _quantiles(text.encode(), tmp_path) == expected
+
+
+def test_no_quantile_is_known_if_the_number_beyond_the_histogram_is_not(tmp_path: Path) -> None:
+    """OSADL states maxima, and no number of values beyond its histogram of 9 µs."""
+    dataset: dict[str, Any] = {
+        "format": {"name": "RT Dataset", "version": "1.0"},
+        "latency": {"granularity": "microseconds", "cores": [list(range(10)), [0, 0, 5000, 4000, 1000, *[0] * 5]]},
+    }
+    for maximum, expected in ((4, [2_000, *[4_000] * 4, None]), (5_000, [None] * 6)):
+        dataset["latency"]["maxima"] = [maximum]
+        quantiles = _quantiles(json.dumps(dataset).encode(), tmp_path, "wakeup")
+        assert quantiles == [(value, None) for value in expected]
 
 
 @pytest.mark.parametrize(
