@@ -34,6 +34,8 @@ WINDOW_S = DAYS_SHOWN * DAY_S
 """Age up to which recordings count for a board's verdict and maxima."""
 NOT_DUE = (BoardCondition.RESERVED, BoardCondition.DEAD, BoardCondition.RETIRED)
 """Conditions in which the farm states the reason for missing data."""
+_PAUSE_S = DAY_S
+"""Age up to which a series counts as one that its board still measures: plans may alternate between series."""
 _MOST_NAMED = 10_000
 """Names in one query; SQLite takes 32,766."""
 _MOST_PROFILES = 50
@@ -127,20 +129,35 @@ def _refusal(row: RowMapping) -> RefusedRecording:
 
 def main_series(connection: Connection, boards: Collection[int] | None = None) -> dict[int, int]:
     """By board, the number of the series that its maxima are of; ``boards`` None: of all."""
-    question = select(NOW.c.board, SERIES).join(SERIES, NOW.c.series == SERIES.c.id)
+    question = (
+        select(NOW.c.board, NOW.c.seen_s, NOW.c.step_s, BOARD.c.due_s, SERIES)
+        .join(SERIES, NOW.c.series == SERIES.c.id)
+        .join(BOARD, NOW.c.board == BOARD.c.id)
+    )
     if boards is not None:
         question = question.where(NOW.c.board.in_(boards))
-    rows = connection.execute(question).mappings()
-    return {row["board"]: row["id"] for row in sorted(rows, key=_importance, reverse=True)}
+    nows: dict[int, list[RowMapping]] = {}
+    for row in connection.execute(question).mappings():
+        nows.setdefault(row["board"], []).append(row)
+    return {board: _by_importance(rows[0]["due_s"], rows)[0]["id"] for board, rows in nows.items()}
 
 
 @dataclass(frozen=True)
 class _BoardRows:
-    """A board, its row, and its main series' row of ``now``."""
+    """A board, its row, and the rows of ``now`` of its series, that of the main series first."""
 
     board: BoardInfo
     row: RowMapping
-    now: RowMapping | None
+    nows: Sequence[RowMapping]
+
+    @property
+    def now(self) -> RowMapping | None:
+        return self.nows[0] if self.nows else None
+
+    @property
+    def newest(self) -> RowMapping | None:
+        """The row of the series with the newest interval."""
+        return max(self.nows, key=lambda now: (now["seen_s"], now["step_s"]), default=None)
 
 
 def _boards(connection: Connection, numbers: Select[tuple[int]]) -> list[_BoardRows]:
@@ -158,7 +175,7 @@ def statuses_of(connection: Connection, numbers: Select[tuple[int]], now_s: int)
     """The status of each board that a query of numbers selects, in no particular order."""
     edges, refused = _Edges.of(connection, numbers, now_s), _refused(connection, numbers, now_s)
     return [
-        _board_status(connection, known, _Recent.of(known.now, edges, now_s), refused.get(known.row["id"], []), now_s)
+        _board_status(connection, known, edges, refused.get(known.row["id"], []), now_s)
         for known in _boards(connection, numbers)
     ]
 
@@ -175,14 +192,25 @@ def _refused(connection: Connection, numbers: Select[tuple[int]], now_s: int) ->
     return refused_of
 
 
-def _importance(row: RowMapping) -> tuple[bool, int, str]:
-    """Order of series for the main one, whose maxima are those of the board; judged series come first."""
-    return not row["for_verdict"], main_place(row["name"]), row["name"]
+def _by_importance(due_s: int, nows: Sequence[RowMapping]) -> Sequence[RowMapping]:
+    """Rows of a board's series, first the main one, whose maxima are those of the board.
+
+    Series that the board still measures come first, and judged ones before others.
+    """
+    if len(nows) < 2:
+        return nows
+    newest_s = max(now["seen_s"] for now in nows)
+
+    def importance(now: RowMapping) -> tuple[bool, bool, int, str]:
+        has_ended = newest_s - now["seen_s"] > max(_PAUSE_S, _silent_after_s(due_s, now))
+        return has_ended, not now["for_verdict"], main_place(now["name"]), now["name"]
+
+    return sorted(nows, key=importance)
 
 
 def _board(row: RowMapping, nows: Sequence[RowMapping]) -> _BoardRows:
     facts = json.loads(row["display_facts"])
-    series = sorted(nows, key=_importance)
+    series = _by_importance(row["due_s"], nows)
     board = BoardInfo(
         name=row["name"],
         rack=row["rack"],
@@ -203,7 +231,7 @@ def _board(row: RowMapping, nows: Sequence[RowMapping]) -> _BoardRows:
         type=row["type"],
         site=row["site"],
     )
-    return _BoardRows(board, row, series[0] if series else None)
+    return _BoardRows(board, row, series)
 
 
 def _requirement(row: RowMapping) -> Requirement | None:
@@ -213,19 +241,20 @@ def _requirement(row: RowMapping) -> Requirement | None:
 
 
 def _board_status(
-    connection: Connection, known: _BoardRows, recent: _Recent, refused: Sequence[RowMapping], now_s: int
+    connection: Connection, known: _BoardRows, edges: _Edges, refused: Sequence[RowMapping], now_s: int
 ) -> BoardStatus:
-    board, row, now = known.board, known.row, known.now
-    above_ns = _above_limit_ns(connection, known, recent, now_s)
+    board, row, now, newest = known.board, known.row, known.now, known.newest
+    recent = _Recent.of(now, edges, now_s)
+    above_ns = _above_limit_ns(connection, known, recent, edges, now_s)
     verdict, why = _verdict(board, row, above_ns)
     refusal = _refusal(refused[0]) if refused else None
-    after_s = _silent_after_s(row, now)
-    silence = _silence(now, after_s, refusal, now_s) if row["is_declared"] and row["state"] not in NOT_DUE else ""
+    after_s = _silent_after_s(row["due_s"], newest)
+    silence = _silence(newest, after_s, refusal, now_s) if row["is_declared"] and row["state"] not in NOT_DUE else ""
     status = BoardStatus(
         board,
         BoardCondition.OK,
         "",
-        now["seen_s"] if now else None,
+        newest["seen_s"] if newest else None,
         _value(now["max_5min_ns"] if now else NOTHING),
         _value(recent.day_ns),
         _value(recent.month_ns),
@@ -244,6 +273,7 @@ def _board_status(
         len(refused),
         refusal,
         above_ns,
+        now["seen_s"] if now else None,
     )
     state, reason = next(_states(status, row, recent, now_s))
     return replace(status, state=state, reason=reason)
@@ -358,20 +388,22 @@ class _Recent:
         return cls(day_ns, before_ns, month_ns, tuple(daily.tolist()))
 
 
-def _above_limit_ns(connection: Connection, known: _BoardRows, recent: _Recent, now_s: int) -> int | None:
-    """The maximum in the judged configuration if it is above a limit that must never be exceeded, else None."""
-    required, now, since_s = known.board.requirement, known.now, known.row["judged_from_s"]
-    if (
-        required is None
-        or required.miss_rate
-        or now is None
-        or not now["for_verdict"]
-        or (recent.month_ns <= required.limit_ns)
-    ):
+def _above_limit_ns(
+    connection: Connection, known: _BoardRows, recent: _Recent, edges: _Edges, now_s: int
+) -> int | None:
+    """The maximum of all judged series in the judged configuration if it is above a limit that must never be exceeded,
+    else None."""
+    required, since_s = known.board.requirement, known.row["judged_from_s"]
+    if required is None or required.miss_rate:
         return None
-    greatest = recent.month_ns
-    if since_s is not None and since_s > now_s - WINDOW_S:
-        greatest = _max_since(connection, now, since_s)
+    greatest = NOTHING
+    for now in known.nows:
+        if not now["for_verdict"] or now["max_ever_ns"] <= required.limit_ns:
+            continue
+        month_ns = (recent if now is known.now else _Recent.of(now, edges, now_s)).month_ns
+        if month_ns > required.limit_ns and since_s is not None and since_s > now_s - WINDOW_S:
+            month_ns = _max_since(connection, now, since_s)
+        greatest = max(greatest, month_ns)
     return greatest if greatest > required.limit_ns else None
 
 
@@ -385,10 +417,10 @@ def _verdict(board: BoardInfo, row: RowMapping, above_ns: int | None) -> tuple[s
     )
 
 
-def _silent_after_s(row: RowMapping, now: RowMapping | None) -> int:
+def _silent_after_s(due_s: int, now: RowMapping | None) -> int:
     """One pull, or interval, may be missing: so old may the newest interval be."""
     step_s = now["step_s"] if now else 0
-    return int(2 * max(row["due_s"], step_s) + step_s)
+    return int(2 * max(due_s, step_s) + step_s)
 
 
 def _silence(now: RowMapping | None, after_s: int, refusal: RefusedRecording | None, now_s: int) -> str:

@@ -120,8 +120,8 @@ class BoardInfo:
     """The present state of a board.
 
     ``cpus``: number of CPUs.  ``limit_ns`` None: no limit stated; ``requirement``: includes that limit.  ``facts``:
-    facts of its profile that affect latency, named as in `profile_differences`.  ``series``: measured series, judged
-    ones first; ``main``: the series of its maxima.
+    facts of its profile that affect latency, named as in `profile_differences`.  ``series``: measured series, those
+    that it still measures first; ``main``: the series of its maxima.
     """
 
     name: str
@@ -146,14 +146,15 @@ class BoardInfo:
 class BoardStatus:
     """The status of a board.
 
-    ``reason``: why it has its state; empty if nothing needs attention.  ``seen_s``: end of its newest interval.
-    ``daily_ns``: maxima of the last 30 days, oldest first, None without data.  ``verdict``: on all recordings of its
-    configuration within 30 days, from ``judged_from_s`` on; empty if none was judged.  ``cycle_verdict``: on the newest
-    cycle.  ``changed_s``: last change of its configuration.  ``more_ns``: excess of the maximum of 24 hours over that
-    of the 30 days before, None if there is none.  ``silence``: why its present state is unknown, empty if it is known.
-    ``silent_after_s``: maximum age of its newest interval.  ``refused``: number of recordings first seen within 30 days
-    to be refused, damaged or cut off; ``refusal``: the newest of them.  ``above_ns``: greatest value of the judged
-    configuration within 30 days, if it is above a limit that must never be exceeded.
+    ``reason``: why it has its state; empty if nothing needs attention.  ``seen_s``: end of its newest interval;
+    ``main_seen_s``: of that of its main series.  ``daily_ns``: maxima of the last 30 days, oldest first, None without
+    data.  ``verdict``: on all recordings of its configuration within 30 days, from ``judged_from_s`` on; empty if none
+    was judged.  ``cycle_verdict``: on the newest cycle.  ``changed_s``: last change of its configuration.  ``more_ns``:
+    excess of the maximum of 24 hours over that of the 30 days before, None if there is none.  ``silence``: why its
+    present state is unknown, empty if it is known.  ``silent_after_s``: maximum age of its newest interval.
+    ``refused``: number of recordings first seen within 30 days to be refused, damaged or cut off; ``refusal``: the
+    newest of them.  ``above_ns``: greatest value of all judged series in the judged configuration within 30 days, if
+    it is above a limit that must never be exceeded.
     """
 
     board: BoardInfo
@@ -178,6 +179,7 @@ class BoardStatus:
     refused: int = 0
     refusal: RefusedRecording | None = None
     above_ns: int | None = None
+    main_seen_s: int | None = None
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ class TailWatch:
         self.false_changes = false_changes
         self._names = frozenset(boards)
         self._between = mean_between(len(self._names), false_changes)
-        self._looked_at: dict[int, int] = {}
+        self._looked_at: dict[int, tuple[int, int]] = {}
 
     def look(self, history: History) -> dict[str, list[TailPoint]]:
         """New changes by board; all are stored before it returns."""
@@ -125,12 +125,12 @@ class TailWatch:
         new: dict[str, list[TailPoint]] = {}
         for board, series in main.items():
             closed_s = newest[board, series] // CYCLE_S * CYCLE_S
-            if names[board] in self._names and self._looked_at.get(board) != closed_s:
+            if names[board] in self._names and self._looked_at.get(board) != (series, closed_s):
                 with history.writing() as connection:
                     lock_boards(connection, (names[board],))
                     points = self._points(connection, board, series, closed_s)
                     new |= {names[board]: fresh} if (fresh := _store(connection, board, points)) else {}
-                self._looked_at[board] = closed_s
+                self._looked_at[board] = series, closed_s
         return new
 
     def _points(self, connection: Connection, board: int, series: int, closed_s: int) -> list[TailPoint]:

@@ -53,9 +53,10 @@ class Summary:
 def summary_of(site: Site, name: str) -> Summary:
     """Raises UnknownBoard."""
     status = board_status(site.history, site.viewer, name, site.now_s)
-    if status.seen_s is None:
+    seen_s = status.main_seen_s
+    if seen_s is None:
         return Summary(status.board, "no data", status.reason, 0, "never", None)
-    plot = distribution(site.history, site.viewer, name, status.board.main, status.seen_s - CYCLE_S, status.seen_s)
+    plot = distribution(site.history, site.viewer, name, status.board.main, seen_s - CYCLE_S, seen_s)
     greatest = [buckets.max_ns for buckets in plot.cpus.values() if buckets.max_ns is not None]
     label, why = _verdict(status, site.now_s, due=is_declared(site.history))
     if plot.elsewhere_s:
@@ -64,28 +65,35 @@ def summary_of(site: Site, name: str) -> Summary:
             label,
             "the data of the last 12 hours is in the store of another farm",
             0,
-            f"{datetime.fromtimestamp(status.seen_s, UTC):%Y-%m-%d}",
+            f"{datetime.fromtimestamp(seen_s, UTC):%Y-%m-%d}",
             None,
-            status.seen_s,
+            seen_s,
         )
     return Summary(
         status.board,
         label,
         why,
         sum(buckets.n for buckets in plot.cpus.values()),
-        f"{datetime.fromtimestamp(status.seen_s, UTC):%Y-%m-%d}",
+        f"{datetime.fromtimestamp(seen_s, UTC):%Y-%m-%d}",
         max(greatest, default=None),
-        status.seen_s,
+        seen_s,
     )
 
 
 def _verdict(status: BoardStatus, now_s: int, *, due: bool) -> tuple[str, str]:
     """``due``: a farm measures its boards on a schedule."""
-    if due and status.verdict and status.seen_s is not None and now_s - status.seen_s > _OLD_S:
-        return "STALE", f"no data for more than a day; the last verdict was {status.verdict}"
+    if due and status.verdict and _is_old(status, now_s):
+        return "STALE", f"no judged data for more than a day; the last verdict was {status.verdict}"
     if status.verdict:
         return status.verdict, status.verdict_reason
     return "no verdict", "no limit" if status.board.limit_ns is None else "no cycle has a verdict yet"
+
+
+def _is_old(status: BoardStatus, now_s: int) -> bool:
+    """Whether the newest judged data are old; judged series come first, unless they have ended."""
+    first, *others = status.board.series
+    have_ended = not first.judged and any(series.judged for series in others)
+    return have_ended or (status.main_seen_s is not None and now_s - status.main_seen_s > _OLD_S)
 
 
 def badge(site: Site, name: str) -> bytes:

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The status of a board follows the series that it measures now, and no PASS hides a value above the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastenough.farm.alerts import new_observations
+from fastenough.history import (
+    OWNER,
+    BoardCondition,
+    BoardFilter,
+    BoardOrder,
+    BoardStatus,
+    History,
+    board_page,
+    board_status,
+    declare,
+    ingest_stream,
+    latest,
+    refresh_summaries,
+    worst,
+)
+from fastenough.history.board_status import main_series
+from fastenough.history.schema import CYCLE_S
+from fastenough.history.tail import TailWatch
+from fastenough.web.pages.badge import summary_of
+from fastenough.web.site import Site
+from tests.support.recordings import WALL_NS, Plan, instant, write
+from tests.unit.history.test_history_tail import cycles, tail_changes
+
+pytestmark = pytest.mark.check
+
+BOARD = "b"
+FORMER, PRESENT, MONITORED = "timer/wakeup_corrected", "timer/wakeup", "monitor/expiry-to-return"
+DAY_S, HOUR_S = 86400, 3600
+NOW_S = WALL_NS // 10**9 // DAY_S * DAY_S + DAY_S // 2
+LIMIT_NS = 100_000
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    opened = History.at(f"sqlite:///{tmp_path}/history.sqlite")
+    declare(opened, BOARD, limit_ns=LIMIT_NS, verdict="PASS", verdict_reason="judged", due_s=HOUR_S, farm="f")
+    yield opened
+    opened.close()
+
+
+def measure(  # noqa: PLR0917 - when, how long and what a run measured
+    history: History, folder: Path, series: str, begin_s: int, values: Sequence[int], step_s: int, events: bool = False
+) -> str:
+    """Store a run with one value in each interval of ``step_s``; the run begins ``begin_s`` after `NOW_S`."""
+    probe, _, name = series.partition("/")
+    begin_ns = (NOW_S + begin_s) * 10**9 - WALL_NS
+    plan = Plan(
+        [[np.array([value], dtype=np.int64) for value in values]],
+        run_id=f"{name}{begin_s}",
+        views=("wakeup", name) if name == "wakeup_corrected" else (name,),
+        series={"role": "diagnostic"} if probe == "monitor" else {},
+        head={"board": BOARD, "probe": probe},
+        interval_ns=step_s * 10**9,
+        begin_ns=begin_ns,
+        events=[
+            {"kind": "max", "series": 0, "cpu": 0, "value": value}
+            | {"at": instant(begin_ns + (number * step_s + step_s // 2) * 10**9)}
+            for number, value in enumerate(values)
+            if events
+        ],
+    )
+    with write(folder / f"{plan.run_id}.jsonl", plan).open("rb") as stream:
+        assert ingest_stream(history, plan.run_id, stream) == len(values)
+    return plan.run_id
+
+
+def status(history: History) -> BoardStatus:
+    return board_status(history, OWNER, BOARD, NOW_S)
+
+
+def badge_of(history: History, now_s: int) -> tuple[str, int | None, int]:
+    """Verdict, maximum and number of values."""
+    summary = summary_of(Site(history, OWNER, now=lambda: now_s), BOARD)
+    return summary.label, summary.maximum_ns, summary.n
+
+
+def within_limit(history: History) -> list[str]:
+    refresh_summaries(history, NOW_S)
+    chosen = BoardFilter(within_ns=LIMIT_NS)
+    return [one.board.name for one in board_page(history, OWNER, chosen, BoardOrder(), (0, 9), NOW_S)]
+
+
+def test_a_board_that_measures_another_series_is_shown_by_it(history: History, tmp_path: Path) -> None:
+    measure(history, tmp_path, FORMER, -5 * DAY_S, [9_000] * 48, HOUR_S)
+    measure(history, tmp_path, PRESENT, -3 * DAY_S, [250_000] * 72, HOUR_S)
+    now = status(history)
+    assert (now.board.main, [each.name for each in now.board.series]) == (PRESENT, [PRESENT, FORMER])
+    assert (now.state, now.verdict, now.above_ns) == (BoardCondition.ABOVE, "INCONCLUSIVE", 250_000)
+    assert (now.silence, now.seen_s) == ("", NOW_S)
+    assert {now.max_5min_ns, now.max_24h_ns, now.max_30d_ns, now.max_ever_ns} == {250_000}
+    assert within_limit(history) == []
+    assert worst(history, OWNER, NOW_S - DAY_S, NOW_S).values_ns[BOARD].tolist() == [250_000] * 24
+    assert latest(history, OWNER, NOW_S, 36)[BOARD].count(250_000) == 2
+
+
+@pytest.mark.parametrize(("former_ns", "present_ns"), [(9_000, 250_000), (250_000, 9_000)])
+@pytest.mark.parametrize("present_h", [2, 72])
+def test_no_pass_with_a_value_of_any_judged_series_above_the_limit(
+    history: History, tmp_path: Path, former_ns: int, present_ns: int, present_h: int
+) -> None:
+    """Also in the first hours, when the former series is still the main one."""
+    measure(history, tmp_path, FORMER, -(present_h + 24) * HOUR_S, [former_ns] * 24, HOUR_S)
+    measure(history, tmp_path, PRESENT, -present_h * HOUR_S, [present_ns] * present_h, HOUR_S)
+    now = status(history)
+    assert now.board.main == (FORMER if present_h < 24 else PRESENT)
+    assert (now.state, now.verdict, now.above_ns) == (BoardCondition.ABOVE, "INCONCLUSIVE", 250_000)
+    declare(history, BOARD, judged_from_s=NOW_S - HOUR_S)
+    above_ns, verdict = (250_000, "INCONCLUSIVE") if present_ns > LIMIT_NS else (None, "PASS")
+    assert (status(history).above_ns, status(history).verdict) == (above_ns, verdict)
+
+
+@pytest.mark.parametrize(
+    ("pause_s", "due_s", "main"),
+    [
+        (DAY_S, 0, FORMER),
+        (DAY_S + 1, 0, PRESENT),
+        (3 * DAY_S, int(1.5 * DAY_S), FORMER),
+        (3 * DAY_S + 2, int(1.5 * DAY_S), PRESENT),
+    ],
+)
+def test_a_series_that_a_plan_measures_again_soon_stays_the_main_one(
+    history: History, tmp_path: Path, pause_s: int, due_s: int, main: str
+) -> None:
+    declare(history, BOARD, due_s=due_s)
+    measure(history, tmp_path, FORMER, -pause_s - HOUR_S, [9_000], HOUR_S)
+    measure(history, tmp_path, PRESENT, -HOUR_S, [9_000], HOUR_S)
+    assert status(history).board.main == main
+    assert (status(history).seen_s, status(history).silence) == (NOW_S, "")
+    with history.reading() as connection:
+        assert main_series(connection) == main_series(connection, [1])
+        assert len(main_series(connection)) == 1
+
+
+def test_a_badge_has_no_verdict_beside_values_that_are_not_judged(history: History, tmp_path: Path) -> None:
+    """The page of a board that has only its monitor left shows the maxima of that."""
+    measure(history, tmp_path, FORMER, -DAY_S, [9_000] * 12, HOUR_S)
+    measure(history, tmp_path, MONITORED, -DAY_S, [250_000] * 24, HOUR_S)
+    assert badge_of(history, NOW_S) == ("PASS", 9_000, 12)
+    assert badge_of(history, NOW_S + 12 * HOUR_S + 1) == ("STALE", 9_000, 12)
+    measure(history, tmp_path, MONITORED, 0, [250_000] * 24, HOUR_S)
+    assert badge_of(history, NOW_S + DAY_S) == ("STALE", 250_000, 12)
+    assert board_status(history, OWNER, BOARD, NOW_S + DAY_S).board.main == MONITORED
+
+
+def test_new_maxima_of_the_present_series_cause_alerts(history: History, tmp_path: Path) -> None:
+    measure(history, tmp_path, FORMER, -9 * DAY_S, [9_000] * 24, HOUR_S)
+    run = measure(history, tmp_path, PRESENT, -8 * DAY_S, [9_000] * (8 * 24 - 1) + [90_000], HOUR_S, events=True)
+    alerts = list(new_observations(history, [status(history)], NOW_S, set(), 1.0))
+    assert [(each.kind, each.more["value_ns"], each.more["run"]) for each in alerts] == [("maximum", "90000", run)]
+
+
+def test_changes_of_the_tail_of_the_present_series_are_noted(history: History, tmp_path: Path) -> None:
+    values = cycles(np.random.default_rng(1), 40)
+    end_s = (NOW_S - DAY_S) // CYCLE_S * CYCLE_S - NOW_S
+    begin_s = end_s - len(values) * CYCLE_S
+    measure(history, tmp_path, FORMER, begin_s - 50 * CYCLE_S, [9_000] * 50, CYCLE_S)
+    measure(history, tmp_path, PRESENT, begin_s, [*values, values[-1]], CYCLE_S)
+    changes = TailWatch([BOARD], 1.0).look(history)
+    assert list(changes) == [BOARD] and len(changes[BOARD]) == 1
+    assert abs(changes[BOARD][0].at_s - (NOW_S + begin_s + 40 * CYCLE_S)) <= CYCLE_S
+
+
+def test_a_tail_is_looked_at_again_when_the_main_series_is_another(history: History, tmp_path: Path) -> None:
+    """The last cycles of both are the same one."""
+    values = cycles(np.random.default_rng(1), 40)
+    begin_s = NOW_S // CYCLE_S * CYCLE_S - len(values) * CYCLE_S - NOW_S
+    measure(history, tmp_path, PRESENT, begin_s, [*values, values[-1]], CYCLE_S)
+    watch = TailWatch([BOARD], 1.0)
+    assert list(watch.look(history)) == [BOARD]
+    measure(history, tmp_path, FORMER, begin_s, [9_000] * (len(values) + 1), CYCLE_S)
+    assert watch.look(history) == {}
+    assert tail_changes(history, BOARD) == []
