@@ -322,16 +322,10 @@ def _split_hour(
     rows = connection.execute(
         select(HOUR.c.board, HOUR.c.series, HOUR.c.maxima).where(HOUR.c.board.in_(numbers), HOUR.c.begin_s == hour_s)
     ).all()
+    hours, place = {(board, series): HourMaxima.of(data) for board, series, data in rows}, (at_s - hour_s) // STEP_S
     return (
-        {(board, series): _worst_of(data, 0, (at_s - hour_s) // STEP_S) for board, series, data in rows},
-        {(board, series): _worst_of(data, (at_s - hour_s) // STEP_S, STEPS) for board, series, data in rows},
-    )
-
-
-def _worst_of(data: bytes, first: int, last: int) -> int:
-    """Maximum of the five-minute rows ``first`` to ``last - 1`` of an hour."""
-    return max(
-        (value for maxima in HourMaxima.of(data).of_cpu.values() for value in maxima[first:last]), default=NOTHING
+        {key: hour.worst_within(0, place) for key, hour in hours.items()},
+        {key: hour.worst_within(place, STEPS) for key, hour in hours.items()},
     )
 
 

@@ -50,6 +50,10 @@ class HourMaxima:
     def worst_ns(self) -> int:
         return max(max(maxima) for maxima in self.of_cpu.values())
 
+    def worst_within(self, first: int, last: int) -> int:
+        """Maximum of the five-minute windows ``first`` to ``last - 1``, NOTHING without data."""
+        return max((value for maxima in self.of_cpu.values() for value in maxima[first:last]), default=NOTHING)
+
     def lay(self, cpu: int, offset_s: int, max_ns: int) -> None:
         """Store the maximum of the five minutes that begin at this offset in the hour."""
         maxima = self.of_cpu.setdefault(cpu, [NOTHING] * STEPS)

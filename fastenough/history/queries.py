@@ -17,7 +17,7 @@ from fastenough.history.archive import archived_rows
 from fastenough.history.board_status import main_series
 from fastenough.history.database import History
 from fastenough.history.histograms import added, unpacked_histograms
-from fastenough.history.packed_maxima import HourMaxima
+from fastenough.history.packed_maxima import STEPS, HourMaxima
 from fastenough.history.results import (
     NOTHING,
     BoardChange,
@@ -130,17 +130,26 @@ def _events(  # noqa: PLR0917 - as above
 
 
 def _is_new(connection: Connection, row: Any) -> bool:
-    """Whether the 30 days before its five minutes had been measured, and nothing as great was among them."""
+    """Whether the 30 days before its five minutes had been measured, and nothing as great was among them.
+
+    The first hour of a board has no new maxima.  An equal value in an earlier five minutes of the same hour may be the
+    same one, because values are stored where their interval began.
+    """
     hour_s = row["slot_s"] // HOUR_S * HOUR_S
+    mine = (HOUR.c.board == row["board"], HOUR.c.series == row["series"])
     before = connection.execute(
-        select(func.max(HOUR.c.max_ns)).where(
-            HOUR.c.board == row["board"],
-            HOUR.c.series == row["series"],
-            HOUR.c.begin_s < hour_s,
-            HOUR.c.begin_s >= hour_s - NEW_FOR_S,
-        )
+        select(func.max(HOUR.c.max_ns)).where(*mine, HOUR.c.begin_s < hour_s, HOUR.c.begin_s > hour_s - NEW_FOR_S)
     ).scalar()
-    return before is not None and before > NOTHING and row["value_ns"] > before
+    whole_ns = NOTHING if before is None else int(before)
+    if row["value_ns"] <= whole_ns:
+        return False
+    edges = select(HOUR.c.begin_s, HOUR.c.maxima).where(*mine, HOUR.c.begin_s.in_((hour_s - NEW_FOR_S, hour_s)))
+    hours = {begin_s: HourMaxima.of(data) for begin_s, data in connection.execute(edges)}
+    place, none = (row["slot_s"] - hour_s) // STEP_S, HourMaxima()
+    oldest_ns = hours.get(hour_s - NEW_FOR_S, none).worst_within(place, STEPS)
+    newest_ns = hours.get(hour_s, none).worst_within(0, place)
+    measured = max(whole_ns, oldest_ns) > NOTHING
+    return measured and row["value_ns"] > oldest_ns and row["value_ns"] >= newest_ns
 
 
 def changes(history: History, viewer: Viewer, name: str, begin_s: int, end_s: int) -> list[BoardChange]:

@@ -22,6 +22,7 @@ from fastenough.history import (
     declare,
     ingest_stream,
     latest,
+    newest_events,
     refresh_summaries,
     worst,
 )
@@ -159,6 +160,35 @@ def test_new_maxima_of_the_present_series_cause_alerts(history: History, tmp_pat
     run = measure(history, tmp_path, PRESENT, -8 * DAY_S, [9_000] * (8 * 24 - 1) + [90_000], HOUR_S, events=True)
     alerts = list(new_observations(history, [status(history)], NOW_S, set(), 1.0))
     assert [(each.kind, each.more["value_ns"], each.more["run"]) for each in alerts] == [("maximum", "90000", run)]
+
+
+@pytest.mark.parametrize(("earlier_s", "is_new"), [(45 * 60, False), (30 * DAY_S, False), (30 * DAY_S + 300, True)])
+def test_a_new_maximum_exceeds_all_values_of_the_30_days_before(
+    history: History, tmp_path: Path, earlier_s: int, is_new: bool
+) -> None:
+    """A greater one in the same hour, or 30 days before to five minutes."""
+    at_s = -2 * HOUR_S + 50 * 60
+    measure(history, tmp_path, PRESENT, -40 * DAY_S, [9_000] * (40 * 24), HOUR_S)
+    for value, begin_s in ((90_000, at_s), (95_000, at_s - earlier_s)):
+        measure(history, tmp_path, PRESENT, begin_s, [value], 300, events=True)
+    found = {event.value_ns: event.new_maximum for event in newest_events(history, OWNER, BOARD, 0, NOW_S)}
+    assert found == {90_000: is_new, 95_000: True}
+    alerts = list(new_observations(history, [status(history)], NOW_S, set(), 1.0))
+    recent = {95_000: True, 90_000: is_new} if earlier_s < DAY_S else {90_000: is_new}
+    assert {int(each.more["value_ns"]) for each in alerts} == {value for value, alerted in recent.items() if alerted}
+
+
+def test_a_new_maximum_is_not_compared_with_itself(history: History, tmp_path: Path) -> None:
+    """Its interval began in the five minutes before those of its event."""
+    measure(history, tmp_path, PRESENT, -2 * DAY_S, [9_000] * 24, HOUR_S)
+    measure(history, tmp_path, PRESENT, -HOUR_S, [90_000, 80_000], 15 * 60, events=True)
+    found = {event.value_ns: event.new_maximum for event in newest_events(history, OWNER, BOARD, 0, NOW_S)}
+    assert found == {90_000: True, 80_000: False}
+
+
+def test_the_first_hour_of_a_board_has_no_new_maximum(history: History, tmp_path: Path) -> None:
+    measure(history, tmp_path, PRESENT, -2 * HOUR_S, [9_000, 90_000], 300, events=True)
+    assert [event.new_maximum for event in newest_events(history, OWNER, BOARD, 0, NOW_S)] == [False, False]
 
 
 def test_changes_of_the_tail_of_the_present_series_are_noted(history: History, tmp_path: Path) -> None:
