@@ -174,10 +174,31 @@ def _boards(connection: Connection, numbers: Select[tuple[int]]) -> list[_BoardR
 def statuses_of(connection: Connection, numbers: Select[tuple[int]], now_s: int) -> list[BoardStatus]:
     """The status of each board that a query of numbers selects, in no particular order."""
     edges, refused = _Edges.of(connection, numbers, now_s), _refused(connection, numbers, now_s)
+    boards = _boards(connection, numbers)
+    recents = _recents(connection, numbers, boards, edges)
     return [
-        _board_status(connection, known, edges, refused.get(known.row["id"], []), now_s)
-        for known in _boards(connection, numbers)
+        _board_status(connection, known, recents[known.row["id"]], edges, refused.get(known.row["id"], []))
+        for known in boards
     ]
+
+
+def _recents(
+    connection: Connection, numbers: Select[tuple[int]], boards: Sequence[_BoardRows], edges: _Edges
+) -> dict[int, _Recent]:
+    """The recent maxima of the main series of boards, by number of the board.
+
+    The hours of the first of 31 days are read only for boards for which they make a difference, which are few.
+    """
+    recents = {known.row["id"]: _Recent.of(known.now, edges) for known in boards}
+    unsure = [number for number, recent in recents.items() if recent.depends_on_first_day]
+    if unsure:
+        chosen = numbers if len(unsure) > _MOST_NAMED else select(BOARD.c.id).where(BOARD.c.id.in_(unsure))
+        first_ns = _rest_of_day(connection, chosen, edges.now_s - DAY_S - WINDOW_S)
+        series = {known.row["id"]: known.now["series"] for known in boards if known.now is not None}
+        for number in unsure:
+            part_ns = first_ns.get((number, series[number]), NOTHING)
+            recents[number] = replace(recents[number], before_ns=max(recents[number].before_ns, part_ns))
+    return recents
 
 
 def _refused(connection: Connection, numbers: Select[tuple[int]], now_s: int) -> dict[int, list[RowMapping]]:
@@ -241,11 +262,10 @@ def _requirement(row: RowMapping) -> Requirement | None:
 
 
 def _board_status(
-    connection: Connection, known: _BoardRows, edges: _Edges, refused: Sequence[RowMapping], now_s: int
+    connection: Connection, known: _BoardRows, recent: _Recent, edges: _Edges, refused: Sequence[RowMapping]
 ) -> BoardStatus:
-    board, row, now, newest = known.board, known.row, known.now, known.newest
-    recent = _Recent.of(now, edges, now_s)
-    above_ns = _above_limit_ns(connection, known, recent, edges, now_s)
+    board, row, now, newest, now_s = known.board, known.row, known.now, known.newest, edges.now_s
+    above_ns = _above_limit_ns(connection, known, recent, edges)
     verdict, why = _verdict(board, row, above_ns)
     refusal = _refusal(refused[0]) if refused else None
     after_s = _silent_after_s(row["due_s"], newest)
@@ -291,6 +311,7 @@ class _Edges:
     the day 30 days ago, after that instant.
     """
 
+    now_s: int
     before_ns: Mapping[tuple[int, int], int]
     day_ns: Mapping[tuple[int, int], int]
     month_ns: Mapping[tuple[int, int], int]
@@ -298,20 +319,24 @@ class _Edges:
     @classmethod
     def of(cls, connection: Connection, numbers: Select[tuple[int]], now_s: int) -> _Edges:
         before_ns, day_ns = _split_hour(connection, numbers, now_s - DAY_S)
-        _, hour_ns = _split_hour(connection, numbers, now_s - WINDOW_S)
-        next_hour_s = (now_s - WINDOW_S) // HOUR_S * HOUR_S + HOUR_S
-        rest = connection.execute(
-            select(HOUR.c.board, HOUR.c.series, func.max(HOUR.c.max_ns))
-            .where(
-                HOUR.c.board.in_(numbers),
-                HOUR.c.begin_s >= next_hour_s,
-                HOUR.c.begin_s < (now_s - WINDOW_S) // DAY_S * DAY_S + DAY_S,
-            )
-            .group_by(HOUR.c.board, HOUR.c.series)
+        return cls(now_s, before_ns, day_ns, _rest_of_day(connection, numbers, now_s - WINDOW_S))
+
+
+def _rest_of_day(connection: Connection, numbers: Select[tuple[int]], at_s: int) -> dict[tuple[int, int], int]:
+    """Maxima by board and series of the five-minute rows from an instant to the end of its day."""
+    _, max_ns = _split_hour(connection, numbers, at_s)
+    hours = connection.execute(
+        select(HOUR.c.board, HOUR.c.series, func.max(HOUR.c.max_ns))
+        .where(
+            HOUR.c.board.in_(numbers),
+            HOUR.c.begin_s >= at_s // HOUR_S * HOUR_S + HOUR_S,
+            HOUR.c.begin_s < at_s // DAY_S * DAY_S + DAY_S,
         )
-        for board, series, max_ns in rest:
-            hour_ns[board, series] = max(hour_ns.get((board, series), NOTHING), max_ns)
-        return cls(before_ns, day_ns, hour_ns)
+        .group_by(HOUR.c.board, HOUR.c.series)
+    )
+    for board, series, hour_ns in hours:
+        max_ns[board, series] = max(max_ns.get((board, series), NOTHING), hour_ns)
+    return max_ns
 
 
 def _split_hour(
@@ -345,12 +370,21 @@ def _max_since(connection: Connection, now: RowMapping, since_s: int) -> int:
 @dataclass(frozen=True)
 class _Recent:
     """Maxima of the last 24 hours and of the 30 days before those, of the last 30 days, and of each calendar day of
-    these; to five minutes."""
+    these; to five minutes.
+
+    ``before_ns`` has no value of the calendar day in which these 30 days begin; ``first_day_ns`` is of that whole day.
+    """
 
     day_ns: int
     before_ns: int
+    first_day_ns: int
     month_ns: int
     daily_ns: tuple[int, ...]
+
+    @property
+    def depends_on_first_day(self) -> bool:
+        """Whether the excess over the 30 days before depends on the time of values in the day in which they begin."""
+        return self.before_ns < min(self.day_ns, self.first_day_ns)
 
     @property
     def more_ns(self) -> int | None:
@@ -358,20 +392,22 @@ class _Recent:
         return self.day_ns - self.before_ns if self.day_ns > self.before_ns > NOTHING else None
 
     @classmethod
-    def of(cls, now: RowMapping | None, edges: _Edges, now_s: int) -> _Recent:
+    def of(cls, now: RowMapping | None, edges: _Edges) -> _Recent:
         if now is None:
-            return cls(NOTHING, NOTHING, NOTHING, (NOTHING,) * DAYS_SHOWN)
+            return cls(NOTHING, NOTHING, NOTHING, NOTHING, (NOTHING,) * DAYS_SHOWN)
         key = now["board"], now["series"]
         hours, days = (
             MaximaRing.of(now["hours"], now["newest_s"] // HOUR_S),
             MaximaRing.of(now["days"], now["newest_s"] // DAY_S),
         )
-        hour, today, since = now_s // HOUR_S, now_s // DAY_S, now_s // HOUR_S - 24
-        daily = days.at(np.arange(today - DAYS_SHOWN + 1, today + 1))
+        hour, today = edges.now_s // HOUR_S, edges.now_s // DAY_S
+        since, first_day = hour - 24, today - DAYS_SHOWN - 1
+        all_days = days.at(np.arange(first_day, today + 1))
+        daily = all_days[2:]
         before = np.concatenate(
             (
                 hours.at(np.arange(since * HOUR_S // DAY_S * 24, since)),
-                days.at(np.arange(today - DAYS_SHOWN - 1, since * HOUR_S // DAY_S)),
+                all_days[1 : since * HOUR_S // DAY_S - first_day],
             )
         )
         of_day = int(hours.at(np.arange(since + 1, hour + 1)).max())
@@ -379,12 +415,10 @@ class _Recent:
             max(int(most), edge.get(key, NOTHING))
             for most, edge in ((of_day, edges.day_ns), (before.max(), edges.before_ns), (daily.max(), edges.month_ns))
         )
-        return cls(day_ns, before_ns, month_ns, tuple(daily.tolist()))
+        return cls(day_ns, before_ns, int(all_days[0]), month_ns, tuple(daily.tolist()))
 
 
-def _above_limit_ns(
-    connection: Connection, known: _BoardRows, recent: _Recent, edges: _Edges, now_s: int
-) -> int | None:
+def _above_limit_ns(connection: Connection, known: _BoardRows, recent: _Recent, edges: _Edges) -> int | None:
     """The maximum of all judged series in the judged configuration if it is above a limit that must never be exceeded,
     else None."""
     required, since_s = known.board.requirement, known.row["judged_from_s"]
@@ -394,8 +428,8 @@ def _above_limit_ns(
     for now in known.nows:
         if not now["for_verdict"] or now["max_ever_ns"] <= required.limit_ns:
             continue
-        month_ns = (recent if now is known.now else _Recent.of(now, edges, now_s)).month_ns
-        if month_ns > required.limit_ns and since_s is not None and since_s > now_s - WINDOW_S:
+        month_ns = (recent if now is known.now else _Recent.of(now, edges)).month_ns
+        if month_ns > required.limit_ns and since_s is not None and since_s > edges.now_s - WINDOW_S:
             month_ns = _max_since(connection, now, since_s)
         greatest = max(greatest, month_ns)
     return greatest if greatest > required.limit_ns else None

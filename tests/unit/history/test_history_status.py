@@ -19,6 +19,7 @@ from fastenough.history import (
     History,
     board_page,
     board_status,
+    board_statuses,
     declare,
     ingest_stream,
     latest,
@@ -176,6 +177,36 @@ def test_a_new_maximum_exceeds_all_values_of_the_30_days_before(
     alerts = list(new_observations(history, [status(history)], NOW_S, set(), 1.0))
     recent = {95_000: True, 90_000: is_new} if earlier_s < DAY_S else {90_000: is_new}
     assert {int(each.more["value_ns"]) for each in alerts} == {value for value, alerted in recent.items() if alerted}
+
+
+@pytest.mark.parametrize(
+    ("earlier_s", "earlier_ns", "more_ns"),
+    [
+        (31 * DAY_S + 300, 300_000, 191_000),
+        (31 * DAY_S + 11 * HOUR_S, 300_000, 191_000),
+        (31 * DAY_S + 300, 150_000, 191_000),
+        (31 * DAY_S, 300_000, None),
+        (31 * DAY_S, 150_000, 50_000),
+        (31 * DAY_S - HOUR_S, 300_000, None),
+        (30 * DAY_S, 300_000, None),
+    ],
+)
+def test_the_30_days_before_a_new_maximum_begin_at_their_five_minutes(
+    history: History, tmp_path: Path, earlier_s: int, earlier_ns: int, more_ns: int | None
+) -> None:
+    """Not with the calendar day, of which `NOW_S` is the middle."""
+    for begin_s, value in ((-earlier_s, earlier_ns), (-10 * DAY_S, 9_000), (-HOUR_S, 200_000)):
+        measure(history, tmp_path, PRESENT, begin_s, [value], 300)
+    now = status(history)
+    assert now.more_ns == more_ns
+    assert now.state is (BoardCondition.ABOVE if more_ns is None else BoardCondition.NEW_MAXIMUM)
+    assert board_statuses(history, OWNER, NOW_S) == [now]
+
+
+def test_without_data_in_the_30_days_before_there_is_no_new_maximum(history: History, tmp_path: Path) -> None:
+    for begin_s, value in ((-31 * DAY_S - 300, 9_000), (-HOUR_S, 200_000)):
+        measure(history, tmp_path, PRESENT, begin_s, [value], 300)
+    assert (status(history).more_ns, status(history).state) == (None, BoardCondition.ABOVE)
 
 
 def test_a_new_maximum_is_not_compared_with_itself(history: History, tmp_path: Path) -> None:
