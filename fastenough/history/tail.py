@@ -9,17 +9,18 @@ from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, or_, select
 
 from fastenough import words
 from fastenough.analysis.level_changes import level_changes
 from fastenough.analysis.surveillance import LEAST_BEFORE
-from fastenough.history.access import board_view, series_number
+from fastenough.history.access import board_view
 from fastenough.history.board_status import board_of, main_series
 from fastenough.history.boards import lock_boards
 from fastenough.history.database import History
 from fastenough.history.results import Viewer
-from fastenough.history.schema import ALL_CPUS, BOARD, CHANGE, CYCLE, CYCLE_S, INTERVAL, NOW, RUN
+from fastenough.history.rollups import next_month_s
+from fastenough.history.schema import ALL_CPUS, ARCHIVE, BOARD, CHANGE, CYCLE, CYCLE_S, INTERVAL, NOW, RUN, SERIES
 
 TAIL = "tail"
 TREND = "trend"
@@ -201,24 +202,33 @@ def _run_beside(connection: Connection, board: int, at_s: int, *, before: bool) 
 
 
 def last_good(history: History, viewer: Viewer, name: str, before_s: int) -> str | None:
-    """The last run before an instant with no value above the board's limit; None if there is none within 60 days, or no
+    """The last run before an instant with no value above the board's limit; None if none began within 60 days, or no
     limit.
 
-    Raises UnknownBoard.  This is no verdict: a longer run might have exceeded the limit.
+    A run of which a month is closed is not named, because its five-minute rows are gone.  Raises UnknownBoard.  This is
+    no verdict: a longer run might have exceeded the limit.
     """
     board = board_of(history, viewer, name)
     if board.limit_ns is None:
         return None
     worst = func.max(INTERVAL.c.max_ns)
     with board_view(history, viewer, name) as (connection, number):
+        closed_s = connection.execute(select(func.max(ARCHIVE.c.begin_s)).where(ARCHIVE.c.board == number)).scalar()
+        limited = (
+            select(NOW.c.series)
+            .join(SERIES, NOW.c.series == SERIES.c.id)
+            .where(NOW.c.board == number, or_(SERIES.c.for_verdict, SERIES.c.name == board.main))
+        )
+        first_s = max(before_s - _GOOD_WITHIN_S, 0 if closed_s is None else next_month_s(closed_s))
         return connection.execute(
             select(RUN.c.name)
             .join(INTERVAL, INTERVAL.c.run == RUN.c.id)
             .where(
                 INTERVAL.c.board == number,
-                INTERVAL.c.series == series_number(connection, board.main),
-                INTERVAL.c.begin_s >= before_s - _GOOD_WITHIN_S,
+                INTERVAL.c.series.in_(limited),
+                INTERVAL.c.begin_s >= first_s,
                 INTERVAL.c.begin_s < before_s,
+                RUN.c.begin_s >= first_s,
                 RUN.c.end_s <= before_s,
             )
             .group_by(RUN.c.id, RUN.c.name, RUN.c.begin_s)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sqlalchemy import select, update
 
 from fastenough.farm.alerts import new_observations
 from fastenough.history import (
@@ -20,6 +21,7 @@ from fastenough.history import (
     board_page,
     board_status,
     board_statuses,
+    close_months,
     declare,
     ingest_stream,
     latest,
@@ -28,8 +30,8 @@ from fastenough.history import (
     worst,
 )
 from fastenough.history.board_status import main_series
-from fastenough.history.schema import CYCLE_S
-from fastenough.history.tail import TailWatch
+from fastenough.history.schema import CYCLE_S, INTERVAL, RUN
+from fastenough.history.tail import TailWatch, last_good
 from fastenough.web.pages.badge import summary_of
 from fastenough.web.site import Site
 from tests.support.recordings import WALL_NS, Plan, instant, write
@@ -220,6 +222,40 @@ def test_a_new_maximum_is_not_compared_with_itself(history: History, tmp_path: P
 def test_the_first_hour_of_a_board_has_no_new_maximum(history: History, tmp_path: Path) -> None:
     measure(history, tmp_path, PRESENT, -2 * HOUR_S, [9_000, 90_000], 300, events=True)
     assert [event.new_maximum for event in newest_events(history, OWNER, BOARD, 0, NOW_S)] == [False, False]
+
+
+def test_a_run_whose_beginning_is_not_looked_at_is_not_the_last_good_one(history: History, tmp_path: Path) -> None:
+    measure(history, tmp_path, PRESENT, -70 * DAY_S, [300_000, *[9_000] * (2 * 69)], DAY_S // 2)
+    assert last_good(history, OWNER, BOARD, NOW_S) is None
+    good = measure(history, tmp_path, PRESENT, -59 * DAY_S, [9_000], HOUR_S)
+    assert last_good(history, OWNER, BOARD, NOW_S) == good
+    measure(history, tmp_path, PRESENT, -3 * HOUR_S, [9_000, 300_000], HOUR_S)
+    assert last_good(history, OWNER, BOARD, NOW_S) == good
+
+
+def test_a_run_above_the_limit_in_another_judged_series_is_no_good_one(history: History, tmp_path: Path) -> None:
+    run = measure(history, tmp_path, FORMER, -HOUR_S, [9_000], HOUR_S)
+    assert last_good(history, OWNER, BOARD, NOW_S) == run
+    above = measure(history, tmp_path, PRESENT, -30 * 60, [300_000], 30 * 60)
+    assert above != run and status(history).board.main == FORMER
+    with history.writing() as connection:
+        number = {name: connection.scalar(select(RUN.c.id).where(RUN.c.name == name)) for name in (run, above)}
+        connection.execute(update(INTERVAL).where(INTERVAL.c.run == number[above]).values(run=number[run]))
+    assert last_good(history, OWNER, BOARD, NOW_S) is None
+
+
+def test_a_run_with_a_closed_month_is_not_the_last_good_one(tmp_path: Path) -> None:
+    """The rows of its great values are gone."""
+    history = History.at(f"sqlite:///{tmp_path}/closed.sqlite", tmp_path / "archive")
+    declare(history, BOARD, limit_ns=LIMIT_NS)
+    measure(history, tmp_path, PRESENT, -45 * DAY_S, [400_000], HOUR_S)
+    measure(history, tmp_path, PRESENT, -40 * DAY_S, [9_000, 300_000, *[9_000] * (29 * 24)], HOUR_S)
+    assert last_good(history, OWNER, BOARD, NOW_S) is None
+    assert len(close_months(history, NOW_S + 50 * DAY_S)) == 1
+    assert last_good(history, OWNER, BOARD, NOW_S) is None
+    good = measure(history, tmp_path, PRESENT, -2 * DAY_S, [9_000], HOUR_S)
+    assert last_good(history, OWNER, BOARD, NOW_S) == good
+    history.close()
 
 
 def test_changes_of_the_tail_of_the_present_series_are_noted(history: History, tmp_path: Path) -> None:
