@@ -3,6 +3,9 @@
 
 A file is written under a temporary name, synced and renamed; then one transaction records it and deletes its rows.  If
 the process is killed in between, file and rows are equal, and the next attempt writes the file again.
+
+A row in the database replaces the same row of a file, so it always has all values of its five minutes: an archived row
+is restored before values are added to it.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from fastenough.history.database import History, put
 from fastenough.history.results import NOTHING
 from fastenough.history.rollups import DAY_S, month_begin_s, next_month_s
 from fastenough.history.schema import ARCHIVE, BOARD, CHANGE, EVENT, HOUR, HOUR_S, INTERVAL, RUN, SERIES
-from fastenough.model import FastenoughError
+from fastenough.model import BadInput, FastenoughError
 
 KEPT_DAYS = 60
 """Time for which the rows of a month stay in the database after its end."""
@@ -250,23 +253,86 @@ def _opened(history: History, noted: Sequence[Any], opened: ExitStack) -> Iterat
                 yield begin_s, opened.enter_context(folder.open_file(name))
 
 
+def restore_rows(history: History, connection: Connection, board: int, run: int, begins_s: Collection[int]) -> None:
+    """Restore the archived rows of a run that begin at these times, so that values can be added to them.
+
+    Raises BadInput if the file of their month is missing or damaged: it may have values that would be lost.
+    """
+    noted = connection.execute(
+        select(ARCHIVE.c.begin_s, ARCHIVE.c.file).where(
+            ARCHIVE.c.board == board, ARCHIVE.c.begin_s.in_({month_begin_s(begin_s) for begin_s in begins_s})
+        )
+    ).all()
+    if not noted:
+        return
+    name = connection.execute(select(RUN.c.name).where(RUN.c.id == run)).scalar_one()
+    with ExitStack() as opened:
+        months = dict(_opened(history, noted, opened))
+        missing = [file for begin_s, file in noted if begin_s not in months]
+        if missing:
+            raise BadInput(
+                f"{name}: its new values are of a closed month whose file {missing[0]} is not in "
+                f"{history.archive or 'an archive of this history'}; restore the file, or rebuild the history with: "
+                "fastenough farm rebuild, or web --rebuild"
+            )
+        rows = _rows_of_run([stream.fileno() for stream in months.values()], name, begins_s)
+    if not rows:
+        return
+    numbers = {name: number for number, name in connection.execute(select(SERIES.c.id, SERIES.c.name))}
+    keyed = {(numbers[row["series"]], row["begin_s"], row["cpu"]): row for row in rows}
+    for key in _stored_keys(connection, board, run, keyed):
+        del keyed[key]
+    put(connection, INTERVAL, [{**row, "board": board, "series": key[0], "run": run} for key, row in keyed.items()])
+
+
+def _stored_keys(
+    connection: Connection, board: int, run: int, keys: Collection[tuple[int, int, int]]
+) -> set[tuple[int, int, int]]:
+    """Those of the keys (series, begin, CPU) of which the database has rows."""
+    stored = connection.execute(
+        select(INTERVAL.c.series, INTERVAL.c.begin_s, INTERVAL.c.cpu).where(
+            INTERVAL.c.board == board,
+            INTERVAL.c.series.in_({series for series, _, _ in keys}),
+            INTERVAL.c.begin_s.in_({begin_s for _, begin_s, _ in keys}),
+            INTERVAL.c.run == run,
+        )
+    )
+    return {(series, begin_s, cpu) for series, begin_s, cpu in stored} & set(keys)
+
+
+def _rows_of_run(files: Sequence[int], run: str, begins_s: Collection[int]) -> list[dict[str, Any]]:
+    """All columns of a run's rows that begin at these times; raises BadInput for a damaged file."""
+    try:
+        rows = _selected(files, _COLUMNS, "run = ? AND begin_s IN (SELECT unnest(?))", (run, sorted(begins_s)))
+    except FastenoughError as error:
+        raise BadInput(f"{run}: {error}") from error
+    return [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
+
+
 def _read(files: Sequence[int], series: str, span: Span) -> list[ArchivedRow]:
-    """Rows of open files: DuckDB treats ``*`` and ``[`` in paths as patterns."""
+    rows = _selected(
+        files, list(ArchivedRow.__annotations__), "series = ? AND begin_s >= ? AND begin_s < ?", (series, *span)
+    )
+    return [
+        ArchivedRow(begin_s=begin_s, cpu=cpu, run=run, max_ns=max_ns, histogram=histogram)
+        for begin_s, cpu, run, max_ns, histogram in rows
+    ]
+
+
+def _selected(files: Sequence[int], columns: Sequence[str], condition: str, values: Sequence[Any]) -> list[Any]:
+    """Rows of open files: DuckDB treats ``*`` and ``[`` in paths as patterns.  Raises FastenoughError for a damaged
+    file."""
     duckdb = import_module("duckdb")
-    columns = ", ".join(ArchivedRow.__annotations__)
+    names = ", ".join(f'"{column}"' for column in columns)
     paths = [f"/proc/self/fd/{file}" for file in files]
     try:
         with duckdb.connect() as duck:
-            rows = duck.execute(
-                f"SELECT {columns} FROM read_parquet(?) WHERE series = ? AND begin_s >= ? AND begin_s < ?",
-                [paths, series, *span],
+            rows: list[Any] = duck.execute(
+                f"SELECT {names} FROM read_parquet(?) WHERE {condition}", [paths, *values]
             ).fetchall()
     except duckdb.Error as error:
         raise FastenoughError(
             f"cannot read a closed month of the history ({str(error).splitlines()[0]}); the runs "
             "are safe; rebuild the history with: fastenough farm rebuild, or web --rebuild"
         ) from error
-    return [
-        ArchivedRow(begin_s=begin_s, cpu=cpu, run=run, max_ns=max_ns, histogram=histogram)
-        for begin_s, cpu, run, max_ns, histogram in rows
-    ]
+    return rows

@@ -17,7 +17,7 @@ from typing import BinaryIO
 from sqlalchemy import Connection, bindparam, delete, select, update
 
 from fastenough import words
-from fastenough.history.archive import close_months
+from fastenough.history.archive import close_months, restore_rows
 from fastenough.history.boards import enter_run, mark_outdated, note_refused, series_numbers
 from fastenough.history.database import History, put
 from fastenough.history.intervals import (
@@ -27,6 +27,7 @@ from fastenough.history.intervals import (
     interval_rows,
     is_ahead,
     require_possible,
+    slot_s,
     sources_of,
     standouts_of,
 )
@@ -313,6 +314,9 @@ class _RunIngest:
             board, run = enter_run(connection, self.run_id, self.head, self._begin_s(intervals), end_s)
             if stands_at(connection, run) != place.intervals:
                 return False
+            if place.intervals:  # only then can a closed month have values of this run
+                begins_s = {slot_s(interval.begin_wall_ns) for interval in intervals}
+                restore_rows(self.history, connection, board, run, begins_s)
             write_parts(connection, [NewPart(board, run, self.run_id, self.head, intervals, events)])
             put(
                 connection,

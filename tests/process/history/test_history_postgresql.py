@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fastenough.history import OWNER, History, board_statuses, catch_up, ingest_run
+from fastenough.history import OWNER, History, board_statuses, catch_up, ingest_run, ingest_stream
 from fastenough.model import FastenoughError
 from tests.process.history.test_history_ingest import KILLS, kill_while_taking
 from tests.support.farm_data import FarmData
 from tests.support.history_rows import all_rows
 from tests.support.postgresql import Server, empty, running_server
+from tests.unit.history.test_history_archive import begun_and_closed, kill_while_closing, require_as_at_once
 
 pytestmark = pytest.mark.untimed
 
@@ -68,3 +71,15 @@ def test_two_processes_take_from_one_store_at_once(farm: FarmData, url: str, tmp
     other = History.at(f"sqlite:///{tmp_path}/history.sqlite")
     assert sum(taken) == catch_up(other, farm.store).intervals
     assert all_rows(benches[0]) == all_rows(other)
+
+
+@pytest.mark.parametrize("moment", ["write_table", "put"])
+def test_the_rest_of_five_minutes_is_added_to_their_archived_row(url: str, tmp_path: Path, moment: str) -> None:
+    """Also after a process was killed while it closed their month again."""
+    with closing(History.at(url, archive=tmp_path / "archive")) as history:
+        recording = begun_and_closed(history, tmp_path)
+        ingest_stream(history, "run-1", io.BytesIO(recording))
+        rows = all_rows(history)
+        kill_while_closing(history, moment)
+        assert all_rows(history) == rows
+        require_as_at_once(history, recording, tmp_path)

@@ -27,6 +27,7 @@ from fastenough.history import (
     distribution,
     events,
     heat,
+    ingest,
     ingest_stream,
     maxima,
     ridge,
@@ -34,7 +35,7 @@ from fastenough.history import (
 from fastenough.history.boards import BoardDeclaration
 from fastenough.history.rollups import month_begin_s, next_month_s
 from fastenough.history.schema import HOUR_S, INTERVAL
-from fastenough.model import FastenoughError
+from fastenough.model import BadInput, FastenoughError
 from fastenough.store import Store
 from tests.support.history_rows import all_rows
 from tests.support.recordings import PROFILE, WALL_NS, Plan, instant, latencies, write
@@ -159,6 +160,99 @@ def test_what_comes_after_its_month_was_closed_joins_it(history: History, tmp_pa
     }
 
 
+def _hour_of_minutes(tmp_path: Path) -> tuple[bytes, bytes]:
+    """A recording of sixty intervals of a minute, and what a pull after 33 of them receives: the last five minutes of
+    it are incomplete."""
+    plan = Plan(latencies(3, intervals=60, per_interval=60), run_id="run-1", interval_ns=60 * 10**9, begin_ns=0)
+    lines = write(tmp_path / "minutes.jsonl", plan).read_bytes().splitlines(keepends=True)
+    ends = [number for number, line in enumerate(lines, 1) if line.startswith(b'{"type":"interval"')]
+    return b"".join(lines), b"".join(lines[: ends[32]])
+
+
+def _archived(history: History, name: str) -> list[dict[str, Any]]:
+    assert history.archive is not None
+    rows: list[dict[str, Any]] = pyarrow.parquet.read_table(history.archive / name).to_pylist()
+    return rows
+
+
+def begun_and_closed(history: History, tmp_path: Path) -> bytes:
+    """Close the month of a recording whose rest follows; returns the whole recording."""
+    recording, begun = _hour_of_minutes(tmp_path)
+    ingest_stream(history, "run-1", io.BytesIO(begun))
+    (name,) = close_months(history, NOW_S)
+    assert rows_left(history) == []
+    assert max(_archived(history, name), key=lambda row: int(row["begin_s"]))["intervals"] < 5
+    return recording
+
+
+def require_as_at_once(history: History, recording: bytes, tmp_path: Path) -> None:
+    """Answers and the next file are those of a history that took the whole recording before the month was closed."""
+    with closing(History.at(f"sqlite:///{tmp_path}/at-once.sqlite", archive=tmp_path / "at-once")) as other:
+        ingest_stream(other, "run-1", io.BytesIO(recording))
+        expected = answers(other)
+        assert answers(history) == expected
+        (name,) = close_months(history, NOW_S)
+        assert answers(history) == expected
+        assert close_months(other, NOW_S) == [name]
+        assert _archived(history, name) == _archived(other, name)
+        assert rows_left(history) == []
+
+
+@pytest.fixture
+def empty_history(tmp_path: Path) -> Iterator[History]:
+    with closing(History.at(f"sqlite:///{tmp_path}/empty.sqlite", archive=tmp_path / "archive")) as opened:
+        yield opened
+
+
+def test_the_rest_of_five_minutes_is_added_to_their_archived_row(empty_history: History, tmp_path: Path) -> None:
+    recording = begun_and_closed(empty_history, tmp_path)
+    ingest_stream(empty_history, "run-1", io.BytesIO(recording))
+    require_as_at_once(empty_history, recording, tmp_path)
+
+
+def test_the_rest_of_five_minutes_is_added_once_if_its_transaction_fails(
+    empty_history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the archived row was restored, and after the rest was added to it."""
+    recording = begun_and_closed(empty_history, tmp_path)
+    rows = all_rows(empty_history)
+    for step in ("write_parts", "mark_outdated"):
+        with monkeypatch.context() as patched, pytest.raises(ZeroDivisionError):
+            patched.setattr(ingest, step, lambda *_: 1 // 0)
+            ingest_stream(empty_history, "run-1", io.BytesIO(recording))
+        assert all_rows(empty_history) == rows
+    for _ in range(2):
+        ingest_stream(empty_history, "run-1", io.BytesIO(recording))
+    require_as_at_once(empty_history, recording, tmp_path)
+
+
+@pytest.mark.parametrize("moment", ["write_table", "put"])
+def test_killed_while_it_closes_a_month_again(empty_history: History, tmp_path: Path, moment: str) -> None:
+    recording = begun_and_closed(empty_history, tmp_path)
+    ingest_stream(empty_history, "run-1", io.BytesIO(recording))
+    rows = all_rows(empty_history)
+    kill_while_closing(empty_history, moment)
+    assert all_rows(empty_history) == rows
+    require_as_at_once(empty_history, recording, tmp_path)
+
+
+def test_the_rest_of_five_minutes_waits_for_a_missing_or_damaged_file(empty_history: History, tmp_path: Path) -> None:
+    """Without it, the values in it would be lost."""
+    recording = begun_and_closed(empty_history, tmp_path)
+    (file,) = (tmp_path / "archive").iterdir()
+    rows, content = all_rows(empty_history), file.read_bytes()
+    file.unlink()
+    with pytest.raises(BadInput, match=rf"run-1: .* file {file.name} is not in {tmp_path}/archive; restore the file"):
+        ingest_stream(empty_history, "run-1", io.BytesIO(recording))
+    file.write_bytes(content[:1000])
+    with pytest.raises(BadInput, match="run-1: cannot read a closed month of the history"):
+        ingest_stream(empty_history, "run-1", io.BytesIO(recording))
+    assert all_rows(empty_history) == rows
+    file.write_bytes(content)
+    ingest_stream(empty_history, "run-1", io.BytesIO(recording))
+    require_as_at_once(empty_history, recording, tmp_path)
+
+
 def test_where_a_file_cannot_be_written_a_month_stays_as_it_was_until_it_can(history: History) -> None:
     """As on a full disk; here no file may grow beyond what a process may write."""
     before, rows = answers(history), all_rows(history)
@@ -193,17 +287,22 @@ archive.close_months(History.at(sys.argv[1], Path(sys.argv[2])), int(sys.argv[4]
 """
 
 
-@pytest.mark.parametrize("moment", ["write_table", "put"])
-def test_killed_while_it_closes_a_month(history: History, tmp_path: Path, moment: str) -> None:
-    """In the middle of the file, and between the file and the rows."""
-    before, rows = answers(history), all_rows(history)
+def kill_while_closing(history: History, moment: str) -> None:
+    """In the middle of the file (write_table), or between the file and the rows (put)."""
+    url = history.engine.url.render_as_string(hide_password=False)
     killed = subprocess.run(
-        [sys.executable, "-c", _CLOSE, str(history.engine.url), str(tmp_path / "archive"), moment, str(NOW_S)],
+        [sys.executable, "-c", _CLOSE, url, str(history.archive), moment, str(NOW_S)],
         cwd=ROOT,
         capture_output=True,
         check=False,
     )
     assert killed.returncode == -9, killed.stderr
+
+
+@pytest.mark.parametrize("moment", ["write_table", "put"])
+def test_killed_while_it_closes_a_month(history: History, tmp_path: Path, moment: str) -> None:
+    before, rows = answers(history), all_rows(history)
+    kill_while_closing(history, moment)
     assert answers(history) == before
     assert all_rows(history) == rows
     (name,) = close_months(history, NOW_S)
