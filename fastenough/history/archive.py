@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, BinaryIO, TypedDict
 
-from sqlalchemy import Connection, RowMapping, Select, and_, delete, false, func, not_, or_, select, true
+from sqlalchemy import Column, Connection, RowMapping, Select, and_, delete, false, func, not_, or_, select, true
 
 from fastenough.folder import Folder
 from fastenough.history.database import History, put
@@ -27,6 +27,8 @@ from fastenough.model import BadInput, FastenoughError
 
 KEPT_DAYS = 60
 """Time for which the rows of a month stay in the database after its end."""
+EVENTS_KEPT_DAYS = 365
+"""The same for its events, which pages list for a year."""
 _NEW_FOR_S = 30 * DAY_S
 _AROUND_S = HOUR_S
 _COLUMNS = (
@@ -48,8 +50,8 @@ Span = tuple[int, int]
 
 
 def close_months(history: History, now_s: int, of_boards: Collection[str] | None = None) -> list[str]:
-    """Archive the five-minute rows of months that ended 60 days ago or earlier, except those around a new maximum or a
-    change; returns the names of the written files.
+    """Archive the five-minute rows of months that ended 60 days ago or earlier, and delete the events of months that
+    ended a year ago or earlier, except those around a new maximum or a change; returns the names of the written files.
 
     ``of_boards``: only these, None: all.  Racks that share a database archive their own boards, each in its store.
     Raises FastenoughError if a file cannot be written; its rows stay.
@@ -57,9 +59,8 @@ def close_months(history: History, now_s: int, of_boards: Collection[str] | None
     if history.archive is None:
         return []
     with history.reading() as connection:
-        there = select(BOARD.c.id).where(true() if of_boards is None else BOARD.c.name.in_(of_boards))
-        boards = list(connection.scalars(select(INTERVAL.c.board).where(INTERVAL.c.board.in_(there)).distinct()))
-        due = [(board, begin_s) for board in boards for begin_s in _due(connection, board, now_s - KEPT_DAYS * DAY_S)]
+        due = list(_due(connection, INTERVAL.c.begin_s, of_boards, now_s - KEPT_DAYS * DAY_S))
+        with_events = list(_due(connection, EVENT.c.at_s, of_boards, now_s - EVENTS_KEPT_DAYS * DAY_S))
     try:
         with Folder.at(history.archive, make=True) as folder:
             written = [_close(history, folder, board, begin_s) for board, begin_s in due]
@@ -68,19 +69,32 @@ def close_months(history: History, now_s: int, of_boards: Collection[str] | None
             f"cannot write closed months to {history.archive}: {error.strerror}; their rows "
             "stay in the database, and the next attempt repeats it"
         ) from error
+    for board, begin_s in with_events:
+        _delete_events(history, board, begin_s)
     return [name for name in written if name is not None]
 
 
-def _due(connection: Connection, board: int, before_s: int) -> Iterable[int]:
-    """Months with rows that have ended before this time."""
-    at_s = connection.execute(select(func.min(INTERVAL.c.begin_s)).where(INTERVAL.c.board == board)).scalar()
-    while at_s is not None and next_month_s(at_s) <= before_s:
-        yield month_begin_s(at_s)
-        at_s = connection.execute(
-            select(func.min(INTERVAL.c.begin_s)).where(
-                INTERVAL.c.board == board, INTERVAL.c.begin_s >= next_month_s(at_s)
-            )
-        ).scalar()
+def _due(
+    connection: Connection, time: Column[Any], of_boards: Collection[str] | None, before_s: int
+) -> Iterator[tuple[int, int]]:
+    """Boards and months that have rows of a table and ended before a time; ``time``: the column of the rows' times."""
+    its_board = time.table.c.board
+    there = select(BOARD.c.id).where(true() if of_boards is None else BOARD.c.name.in_(of_boards))
+    for board in connection.scalars(select(its_board).where(its_board.in_(there)).distinct()).all():
+        oldest = select(func.min(time)).where(its_board == board)
+        at_s = connection.execute(oldest).scalar()
+        while at_s is not None and next_month_s(at_s) <= before_s:
+            yield board, month_begin_s(at_s)
+            at_s = connection.execute(oldest.where(time >= next_month_s(at_s))).scalar()
+
+
+def _delete_events(history: History, board: int, begin_s: int) -> None:
+    """Delete the events of a month, except those around a new maximum or a change."""
+    span = begin_s, next_month_s(begin_s)
+    with history.writing() as connection:
+        of_month = and_(EVENT.c.board == board, _within(EVENT.c.at_s, span))
+        gone = _outside(of_month, EVENT.c.slot_s, span, kept_spans(connection, board, span))
+        connection.execute(delete(EVENT).where(gone))
 
 
 def _close(history: History, folder: Folder, board: int, begin_s: int) -> str | None:
@@ -88,10 +102,7 @@ def _close(history: History, folder: Folder, board: int, begin_s: int) -> str | 
     span = begin_s, next_month_s(begin_s)
     name = f"{board:06d}-{begin_s}.parquet"
     with history.writing() as connection:
-        going, gone = (
-            _outside(table.c.board == board, begin, span, kept_spans(connection, board, span))
-            for table, begin in ((INTERVAL, INTERVAL.c.begin_s), (EVENT, EVENT.c.slot_s))
-        )
+        going = _outside(INTERVAL.c.board == board, INTERVAL.c.begin_s, span, kept_spans(connection, board, span))
         if connection.execute(select(INTERVAL.c.board).where(going).limit(1)).first() is None:
             return None
         rows = connection.execute(_named(board, span)).mappings().all()
@@ -101,7 +112,6 @@ def _close(history: History, folder: Folder, board: int, begin_s: int) -> str | 
         _write(folder, name, rows, known)
         put(connection, ARCHIVE, [{"board": board, "begin_s": begin_s, "file": name}])
         connection.execute(delete(INTERVAL).where(going))
-        connection.execute(delete(EVENT).where(gone))
     return name
 
 

@@ -126,7 +126,25 @@ def test_rows_around_a_new_maximum_stay(history: History) -> None:
     hour_s = (_MAXIMUM_AT_S + 900) // HOUR_S * HOUR_S
     left = rows_left(history)
     assert left == [at_s for at_s in range(hour_s - HOUR_S, hour_s + 2 * HOUR_S, 300)]
-    assert [one.value_ns for one in events(history, OWNER, "testboard", BEGIN_S, NOW_S)] == [1_000_000]
+
+
+def test_events_stay_for_a_year_and_those_around_a_new_maximum_longer(history: History) -> None:
+    """Pages list those of a year: the greatest of a board's first hour is no new maximum."""
+    year_s = next_month_s(BEGIN_S) + 365 * 86400
+    for now_s, expected in (
+        (NOW_S, [1_000_000, 200_000]),
+        (year_s - 1, [1_000_000, 200_000]),
+        (year_s, [1_000_000]),
+        (year_s + 10 * 365 * 86400, [1_000_000]),
+    ):
+        close_months(history, now_s)
+        assert [event.value_ns for event in events(history, OWNER, "testboard", BEGIN_S, NOW_S)] == expected
+
+
+def test_only_the_named_boards_lose_old_events(history: History) -> None:
+    before = all_rows(history)["event"]
+    close_months(history, BEGIN_S + 500 * 86400, ["of another rack"])
+    assert all_rows(history)["event"] == before
 
 
 def test_rows_around_a_change_stay(history: History, tmp_path: Path) -> None:
