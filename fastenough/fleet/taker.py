@@ -142,7 +142,7 @@ class Shard:
         with self._history.writing() as connection:
             _require_unchanged(connection, self.number, position)
             tables.ensure_days(connection, _days_of(interval for content in contents for interval in content.intervals))
-            writing = _Writing(connection, contents, self._site)
+            writing = _Writing(connection, contents, self._site, self._history.wall_s())
             for content in contents:
                 writing.add(content)
             writing.finish()
@@ -250,8 +250,8 @@ class _Writing:
     second, separate statements for each content would take most of the time.
     """
 
-    def __init__(self, connection: Connection, contents: Sequence[_Content], site: str) -> None:
-        self._connection, self._site = connection, site
+    def __init__(self, connection: Connection, contents: Sequence[_Content], site: str, now_s: float) -> None:
+        self._connection, self._site, self._now_s = connection, site, now_s
         self.rows: list[tuple[str, ArchiveRow]] = []
         self.events: list[tuple[str, EventRow]] = []
         self.answers: dict[str, tuple[str, Stored]] = {}
@@ -271,6 +271,9 @@ class _Writing:
         fault = self._machine_fault(content)
         if fault:
             self.refused.append(RefusedChunk(chunk.machine, fault))
+            return
+        if self._is_undated(content):  # the run is entered, and its losses are counted, with its first intervals
+            self.answers[name] = chunk.machine, Stored(chunk.run, chunk.oldest if chunk.first <= chunk.oldest else 0)
             return
         place = self._entered(content)
         known = place.next
@@ -302,12 +305,22 @@ class _Writing:
         cursors = [{"run": run, "head": "", "offset": 0, "intervals": after} for run, after in self._next.items()]
         put(self._connection, CURSOR, cursors)
 
+    def _is_undated(self, content: _Content) -> bool:
+        """Whether nothing says when a new run was: its begin is ahead of this machine's clock, and no interval came."""
+        is_new = content.name not in self._runs and not content.intervals
+        return is_new and is_ahead(content.head.begin.wall_ns, self._now_s)
+
+    def _begin_ns(self, content: _Content) -> int:
+        """Begin of a run; that of its first interval if the head is ahead of this machine's clock."""
+        begin_ns = content.head.begin.wall_ns
+        return content.intervals[0].begin_wall_ns if is_ahead(begin_ns, self._now_s) else begin_ns
+
     def _entered(self, content: _Content) -> KnownRun:
         """The run of a content, which is entered if it is new."""
         name, ends = content.name, content.intervals[-1].end_wall_ns // 10**9 if content.intervals else None
         place = self._runs.get(name)
         if place is None:
-            begin_s = content.head.begin.wall_ns // 10**9
+            begin_s = self._begin_ns(content) // 10**9
             board, run = enter_run(self._connection, name, content.head, begin_s, ends)
             place = KnownRun(board, run, begin_s if ends is None else ends, 0)
         elif ends is not None and ends > place.end_s:

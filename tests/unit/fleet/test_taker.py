@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,8 +25,11 @@ from fastenough.history import (
     BoardOrder,
     GroupKind,
     Viewer,
+    bands,
+    board_of,
     board_page,
     board_totals,
+    changes,
 )
 from fastenough.history.rollups import DAY_S
 from fastenough.history.schema import ALL_CPUS, HOUR, MONTH
@@ -81,6 +85,38 @@ def test_a_chunk_without_intervals_says_what_is_lost(bench: ShardBench) -> None:
     assert bench.stored() == intervals(1)
     with bench.history.reading() as connection:
         assert connection.execute(select(tables.MACHINE.c.lost)).scalar() == 3
+
+
+def _with_kernel(chunk: Chunk, kernel: str, head_ahead_s: int = 0) -> Chunk:
+    """The same chunk with a kernel in its profile, and its run begun this much later by the head alone."""
+    head = json.loads(chunk.head)
+    head["profile"] = {"kernel": {"release": kernel}}
+    head["begin"]["wall_ns"] += head_ahead_s * 10**9
+    return replace(chunk, head=json.dumps(head).encode() + b"\n")
+
+
+def test_a_run_without_a_known_time_changes_nothing_of_its_board(bench: ShardBench) -> None:
+    """Its board began it with a clock ten years ahead, and removed its intervals before they could be stored."""
+    ten_years_s = 10 * 365 * 86400
+    removed = _with_kernel(replace(board().chunk(4, 0), oldest=4), "6.1.0", ten_years_s)
+    later = replace(board(), begin_s=BEGIN_S + 1000)
+    for _ in range(2):
+        assert dict(bench.store(removed).answers) == {board().machine: Stored(board().run, 4)}
+    bench.store(_with_kernel(later.chunk(0, 2), "6.12.0"))
+    assert board_of(bench.history, OWNER, board().machine).kernel == "6.12.0"
+    assert changes(bench.history, OWNER, board().machine, 0, 2**40) == []
+
+
+def test_a_run_whose_head_is_ahead_begins_with_its_first_interval(bench: ShardBench) -> None:
+    """The clock was set after its first intervals, which are lost and counted once."""
+    ten_years_s = 10 * 365 * 86400
+    for chunk in (replace(board().chunk(4, 0), oldest=4), board().chunk(4, 2), board().chunk(5, 2)):
+        bench.store(_with_kernel(chunk, "6.1.0", ten_years_s))
+    assert bench.stored() == [row for row in intervals(7) if row[2] >= 4]
+    (run,) = bands(bench.history, OWNER, board().machine, 0, 2**40)
+    assert run.begin_s == int(BEGIN_S) + 4 * 60
+    with bench.history.reading() as connection:
+        assert connection.execute(select(tables.MACHINE.c.lost)).scalar() == 4
 
 
 @pytest.mark.parametrize("state", [STREAM, StreamState("tomorrow", 0), StreamState("today", 0)])
