@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Required, TypedDict, Unpack
 
@@ -13,8 +14,8 @@ from fastenough.facts import Profile, profile_sha256
 from fastenough.history.database import History, put
 from fastenough.history.intervals import HistorySeries
 from fastenough.history.profiles import display_facts, packed_profile, profile_differences, unpacked_profile
-from fastenough.history.schema import BOARD, CHANGE, PROFILE, REFUSED, RUN, SERIES, SUMMARY
-from fastenough.model import BadInput, Role
+from fastenough.history.schema import BOARD, CHANGE, CURSOR, PROFILE, REFUSED, RUN, SERIES, SUMMARY
+from fastenough.model import BadInput, Identifiers, Role, identifiers_of, is_same_machine
 from fastenough.recording import Head
 
 CONFIGURATION = "configuration"
@@ -24,6 +25,8 @@ _MOST_REFUSED = 1000
 """Maximum number of refused recordings of a board; the oldest are deleted."""
 _MOST_REASON = 500
 """Maximum length of a reason, in characters."""
+_MOST_PROFILES = 20
+"""Number of the newest profiles of a board that identify its machine."""
 
 
 class BoardColumns(TypedDict, total=False):
@@ -88,16 +91,18 @@ def _board_number(connection: Connection, name: str) -> int:
     lock_boards(connection, (name,))
     number = connection.execute(select(BOARD.c.id).where(BOARD.c.name == name)).scalar()
     if number is None:
-        number = _renamed(connection, name)
+        number = next(iter(_renamed(connection, name)), None)
     if number is None:
         number = connection.execute(insert(BOARD).values(name=name).returning(BOARD.c.id)).scalar_one()
     return int(number)
 
 
-def _renamed(connection: Connection, name: str) -> int | None:
-    """The number of the board that recorded under this name before, if any."""
-    rows = connection.execute(select(BOARD.c.id, BOARD.c.former_names).where(BOARD.c.former_names != ""))
-    return next((int(number) for number, former_names in rows if name in json.loads(former_names)), None)
+def _renamed(connection: Connection, name: str) -> list[int]:
+    """The numbers of the boards that recorded under this name before."""
+    rows = connection.execute(
+        select(BOARD.c.id, BOARD.c.former_names).where(BOARD.c.former_names != "").order_by(BOARD.c.id)
+    )
+    return [int(number) for number, former_names in rows if name in json.loads(former_names)]
 
 
 def rename(history: History, name: str, new: str, former_names: Iterable[str]) -> None:
@@ -105,7 +110,7 @@ def rename(history: History, name: str, new: str, former_names: Iterable[str]) -
     another board has."""
     with history.writing() as connection:
         names = set(connection.scalars(select(BOARD.c.name).where(BOARD.c.name.in_((name, new)))))
-        if names == {new} and _renamed(connection, name) is not None:
+        if names == {new} and _renamed(connection, name):
             return  # an interrupted change has already renamed it
         if new in names:
             raise BadInput(f"the history already has a board {new}; choose another name")
@@ -181,17 +186,86 @@ def _known(connection: Connection, names: Iterable[str]) -> dict[str, int]:
 def enter_run(connection: Connection, run_id: str, head: Head, begin_s: int, end_s: int | None) -> tuple[int, int]:
     """Numbers of a run's board and of the run.
 
-    ``end_s``: end of its data so far, if known.  Raises BadInput if the history has the run under another board.
+    ``end_s``: end of its data so far, if known.  Raises BadInput if the history has the run under another board, or if
+    several boards have or had the name in the recording and its machine does not identify one of them.
     """
-    board = _board_number(connection, board_name(head))
+    numbers = _board_numbers(connection, board_name(head))  # locks the name: no other process enters the run meanwhile
     entered = connection.execute(select(RUN).where(RUN.c.name == run_id)).mappings().one_or_none()
-    if entered is not None and entered["board"] != board:
+    board = _board_of_machine(connection, run_id, head, numbers) if entered is None else int(entered["board"])
+    if board not in numbers:
         raise BadInput(f"{run_id}: the history already has a run with this ID from another board")
+    if entered is not None and connection.execute(select(CURSOR).where(CURSOR.c.run == entered["id"])).first() is None:
+        connection.execute(delete(RUN).where(RUN.c.id == entered["id"]))  # `keep_boards` kept only its board
+        entered = None
     if entered is not None:
         if end_s is not None and end_s > entered["end_s"]:
             connection.execute(update(RUN).where(RUN.c.id == entered["id"]).values(end_s=end_s))
         return board, int(entered["id"])
     return board, _new_run(connection, (board, begin_s, end_s), run_id, head)
+
+
+def _board_numbers(connection: Connection, name: str) -> list[int]:
+    """The numbers of the boards that have or had a name, at least one, the present one first."""
+    return list(dict.fromkeys((_board_number(connection, name), *_renamed(connection, name))))
+
+
+def _board_of_machine(connection: Connection, run_id: str, head: Head, boards: list[int]) -> int:
+    """The board of a new run among those of its name: the only one that is its machine.
+
+    If none is known to be it, the first board, unless its machine or that of another one leaves a doubt.
+    """
+    if len(boards) == 1:
+        return boards[0]
+    machine = identifiers_of(head.profile)
+    same = {board: _is_machine(connection, board, machine) for board in boards}
+    alike = [board for board in boards if same[board]]
+    if len(alike) == 1:
+        return alike[0]
+    if same[boards[0]] is None and all(same[board] is False for board in boards[1:]):
+        return boards[0]
+    raise BadInput(
+        f"{run_id}: several boards have or had the name {board_name(head)}, and the machine in the profile of this run "
+        "does not identify one of them; give each board of the farm a name that no other board had"
+    )
+
+
+def _is_machine(connection: Connection, board: int, machine: Identifiers) -> bool | None:
+    """Whether a board is a machine, by its newest profiles; None if the machine of either is unknown."""
+    newest = (
+        select(RUN.c.profile)
+        .where(RUN.c.board == board, RUN.c.profile.is_not(None))
+        .group_by(RUN.c.profile)
+        .order_by(func.max(RUN.c.begin_s).desc())
+        .limit(_MOST_PROFILES)
+    )
+    contents = connection.scalars(select(PROFILE.c.content).where(PROFILE.c.sha256.in_(newest)))
+    known = {is_same_machine(machine, identifiers_of(unpacked_profile(content))) for content in contents} - {None}
+    return True in known if known else None
+
+
+def runs_of_shared_names(
+    connection: Connection, stored: Mapping[str, str | None], others: Collection[int]
+) -> list[tuple[str, int]]:
+    """Runs, each with the number of its board, whose recordings have a name that several boards have or had.
+
+    ``stored``: the name in each recording of the store, by run; ``others``: boards whose runs are left out.
+    """
+    names = connection.execute(select(BOARD.c.name, BOARD.c.former_names)).all()
+    counts = Counter(name for own, former in names for name in {own, *(json.loads(former) if former else ())})
+    runs = connection.execute(select(RUN.c.name, RUN.c.board).where(RUN.c.board.not_in(others)).order_by(RUN.c.id))
+    return [(run, board) for run, board in runs if counts[stored.get(run) or ""] > 1]
+
+
+def keep_boards(connection: Connection, runs: Iterable[tuple[str, int]]) -> None:
+    """Enter runs that are to be read again, by name, with the number of their board, as far as that board is left."""
+    left = set(connection.scalars(select(BOARD.c.id)))
+    rows = [
+        {"name": name, "board": board, "begin_s": 0, "end_s": 0, "load": "", "configuration": ""}
+        for name, board in runs
+        if board in left
+    ]
+    if rows:
+        connection.execute(insert(RUN), rows)
 
 
 def board_name(head: Head) -> str:
@@ -311,6 +385,20 @@ def note_refused(history: History, board: str, refused: Iterable[tuple[str, str,
             number = _board_number(connection, board)
             _enter_refused(connection, number, rows, int(history.wall_s()))
             mark_outdated(connection, BOARD.c.id == number)
+
+
+def note_refused_run(history: History, name: str, run_id: str, kind: str, reason: str) -> None:
+    """Record a refused or incomplete run of the store, with the name in its recording.
+
+    It is not recorded if several boards have or had the name and the history does not have the run: its board is
+    unknown, and a viewer of another board must not see it.
+    """
+    with history.writing() as connection:
+        number = connection.execute(select(RUN.c.board).where(RUN.c.name == run_id)).scalar()
+        numbers = _board_numbers(connection, name) if number is None else [number]
+        if len(numbers) == 1:
+            _enter_refused(connection, numbers[0], [(run_id, kind, reason)], int(history.wall_s()))
+            mark_outdated(connection, BOARD.c.id == numbers[0])
 
 
 def _enter_refused(connection: Connection, board: int, rows: Iterable[tuple[str, str, str]], now_s: int) -> None:

@@ -18,7 +18,14 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 
 from fastenough import words
 from fastenough.history.archive import close_months, restore_rows
-from fastenough.history.boards import enter_run, mark_outdated, note_refused, series_numbers
+from fastenough.history.boards import (
+    enter_run,
+    keep_boards,
+    mark_outdated,
+    note_refused_run,
+    runs_of_shared_names,
+    series_numbers,
+)
 from fastenough.history.database import History, put
 from fastenough.history.intervals import (
     AHEAD_S,
@@ -111,10 +118,10 @@ def ingest_noting_faults(history: History, store: Store, run: RunSummary) -> int
         taken = ingest_run(history, store, run.id)
     except BadInput as error:
         kind = "clock" if isinstance(error, ClockAhead) else "damaged"
-        note_refused(history, board or "unnamed", [(run.id, kind, str(error))])
+        note_refused_run(history, board or "unnamed", run.id, kind, str(error))
         raise
     if board and run.state == "cut-off":
-        note_refused(history, board, [(run.id, "cut off", run.reason or "the end record is missing")])
+        note_refused_run(history, board, run.id, "cut off", run.reason or "the end record is missing")
     return taken
 
 
@@ -194,7 +201,7 @@ def catch_up(history: History, store: Store) -> IngestResult:
         try:
             fault = store.fault(summary.id) if summary.state != "running" else None
             if fault is not None:
-                note_refused(history, summary.board or "unnamed", [(summary.id, "damaged", fault)])
+                note_refused_run(history, summary.board or "unnamed", summary.id, "damaged", fault)
                 raise BadInput(fault)
             caught = replace(caught, intervals=caught.intervals + ingest_noting_faults(history, store, summary))
         except BadInput as error:
@@ -455,15 +462,18 @@ def rebuild(history: History, store: Store, own: Collection[str] = (), farm: str
     ``farm``: the calling farm, empty if there is none; ``own``: its boards, whose declared data stay.  A board that the
     farm no longer names is deleted; if the store has runs of it, they are read again as those of an undeclared board.
     Boards of other farms without runs in this store do not change, because they could not be read again here.  If this
-    is interrupted, the next `catch_up` continues.
+    is interrupted, the next `catch_up` continues.  A run whose recording has a name that several boards have or had
+    stays with its board, since the machines of these boards are unknown until their runs are read again.
     """
-    mine = {*own, *(run.board for run in store.runs(brief=True))}
+    stored = {run.id: run.board for run in store.runs(brief=True)}
+    mine = {*own, *stored.values()}
     with history.writing() as connection:
         shared = connection.dialect.name != "sqlite"
         theirs = select(BOARD.c.id).where(BOARD.c.is_declared.is_(True), BOARD.c.name.not_in(mine))
         if farm:
             theirs = theirs.where(BOARD.c.farm != farm) if shared else theirs.where(BOARD.c.farm.not_in(("", farm)))
         others = list(connection.scalars(theirs))
+        undecided = runs_of_shared_names(connection, stored, others)
         runs = select(RUN.c.id).where(RUN.c.board.not_in(others))
         for table in _OF_BOARDS:
             connection.execute(delete(table).where(table.c.board.not_in(others)))
@@ -474,6 +484,7 @@ def rebuild(history: History, store: Store, own: Collection[str] = (), farm: str
         connection.execute(delete(BOARD).where(BOARD.c.is_declared.is_(False)))
         if farm:
             connection.execute(delete(BOARD).where(BOARD.c.id.not_in(others), BOARD.c.name.not_in(own)))
+        keep_boards(connection, undecided)
         connection.execute(
             update(BOARD).where(BOARD.c.id.not_in(others)).values(configuration="", display_facts="{}", changed_s=None)
         )

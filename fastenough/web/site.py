@@ -99,7 +99,7 @@ _NO_RUN = "none"
 def summary_of(site: Site, run: str) -> RunSummary:
     """The summary of a run, with its board as the history names it.  Raises NotFound for a missing run, and for a run
     of a board that the viewer may not see.  Both cases take the same queries, so that the response time does not
-    distinguish them.
+    distinguish them.  Only a viewer who sees all boards sees a run that the history does not have.
 
     The index may list runs that were removed or are in another store; these count as missing.
     """
@@ -110,13 +110,13 @@ def summary_of(site: Site, run: str) -> RunSummary:
     board = summary.board if summary is not None and here and summary.board else ""
     try:
         # by the board in the history: another board may have the name in the recording by now
-        named = board_of_run(site.history, run)
-        board_of(site.history, site.viewer, named or board)
+        named = board_of_run(site.history, run) or (board if site.viewer.sees_all else "")
+        board_of(site.history, site.viewer, named)
     except UnknownBoard as error:
         raise NotFound(run) from error
     if summary is None or not here or (summary.board is None and summary.state == "damaged"):
         raise NotFound(run)
-    return replace(summary, board=named or board)
+    return replace(summary, board=named)
 
 
 def recording_of(site: Site, run: str) -> Recording:

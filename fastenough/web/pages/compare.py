@@ -101,7 +101,9 @@ def _offered(site: Site) -> tuple[str, ...]:
     named = {"board": visible} if len(visible) <= _MOST_NAMED else {}
     newest = site.store.runs(last=_MOST_OFFERED, brief=True, **named)
     boards = boards_of_runs(site.history, [run.id for run in newest])  # a board may have the former name of another one
-    return tuple(run.id for run in reversed(newest) if boards.get(run.id, run.board) in visible)
+    return tuple(
+        run.id for run in reversed(newest) if boards.get(run.id, run.board if site.viewer.sees_all else None) in visible
+    )
 
 
 def _row(quantile: QuantileDifference) -> tuple[Any, ...]:
