@@ -31,7 +31,9 @@ EVENTS_VERSION = 1
 VERSION_KEY = "fastenough-archive"
 _NAME = re.compile(r"(\d+)-(\d+)(\.[a-z]+)", re.ASCII)
 _PARTITION = re.compile(r"(_events/)?type=([^/]+)/month=(\d{4}-\d\d)/shard=([0-9a-f])", re.ASCII)
-_ONE_OF_SEVERAL = re.compile(r" \(1 of \d+\)$", re.ASCII)
+_ONE_OF_SEVERAL = re.compile(r" \(1 of \d{1,9}\)\Z", re.ASCII)
+MOST_NAME = 200
+"""Maximum length of a name or cause, in characters."""
 _HIDDEN = "_"
 _UNNAMED = "unknown"
 
@@ -64,7 +66,18 @@ class ArchiveRow:
 
 def archived_name(name: str, several: int) -> str:
     """Name in the archive of the main one of ``several`` series of a CPU."""
-    return name if several == 1 else f"{name} (1 of {several})"
+    return archived_text(name if several == 1 else f"{name} (1 of {several})")
+
+
+def archived_text(text: str) -> str:
+    """The text as a name of at most `MOST_NAME` characters that can be printed in one line.
+
+    Any process can put other characters into its name.  The number of series at the end stays.
+    """
+    found = _ONE_OF_SEVERAL.search(text)
+    number = found.group() if found else ""
+    plain = "".join(letter if letter.isprintable() else "\ufffd" for letter in text.removesuffix(number))
+    return plain[: MOST_NAME - len(number)] + number
 
 
 def series_of(name: str) -> str:

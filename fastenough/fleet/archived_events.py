@@ -7,18 +7,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fastenough.fleet.archive import EventRow
+from fastenough.fleet.archive import EventRow, archived_text
 from fastenough.history.intervals import event_series, sources_of
 from fastenough.history.schema import NO_CPU
 from fastenough.recording import Event, Head
 from fastenough.recording.culprits import UNKNOWN, Culprit
-from fastenough.recording.lines import printable
 from fastenough.recording.wakeups import Wakeup, is_noise, station_place, wakeups
 
 _KINDS = ("max", "threshold")
 _MOST_NS = 2**62
 _MOST_CPUS = 2**15
-_MOST_TEXT = 200
 _MOST_CULPRIT = 4000
 """Length of a culprit in JSON; a longer one is omitted, but not its cause."""
 
@@ -45,9 +43,9 @@ def event_rows(board: str, run: str, head: Head, interval: int, events: Sequence
             0,
             wakeup.at.wall_ns,
             wakeup.at.mono_ns,
-            names[max(wakeup.series, key=station_place)],
+            archived_text(names[max(wakeup.series, key=station_place)]),
             min(round(wakeup.delay_ns), _MOST_NS),
-            wakeup.longest or None,
+            _text(wakeup.longest),
             _text(wakeup.culprit.get("task")),
             None if not wakeup.culprit or wakeup.cause == UNKNOWN else _text(wakeup.cause),
             threshold_ns,
@@ -107,7 +105,7 @@ def _bounded(culprit: Culprit | None) -> Culprit:
 
 
 def _text(value: object) -> str | None:
-    return printable(str(value))[:_MOST_TEXT] or None if value is not None else None
+    return archived_text(str(value)) or None if value is not None else None
 
 
 def _json(culprit: Culprit) -> str | None:

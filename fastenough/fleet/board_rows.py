@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 from pyarrow import compute
 from pyarrow.dataset import Dataset, field
 
-from fastenough.fleet.archive import EVENTS, INTERVALS, ArchiveTable, FleetArchive, safe_type, series_of
+from fastenough.fleet.archive import (
+    EVENTS,
+    INTERVALS,
+    MOST_NAME,
+    ArchiveTable,
+    FleetArchive,
+    archived_text,
+    safe_type,
+    series_of,
+)
+from fastenough.history.intervals import MOST_VALUES
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording.lines import printable
 
@@ -23,12 +33,10 @@ KEY = INTERVALS.key
 """Columns of the key, which each job gets."""
 _ROWS_AT_ONCE = 200_000
 """Rows of a group of boards, unless a single board has more."""
-_MOST_VALUES = 10**12
-"""Of an interval: sums over all intervals fit into 64 bits."""
 _OPTIONAL = ("min_ns", "max_ns", "station", "task", "cause", "threshold_ns", "culprit")
-_NAMES = ("run", "series", "station", "task", "cause")
+_TEXTS = ("series", "station", "task", "cause")
+_NAMES = ("run", *_TEXTS)
 _COUNTS = ("count", "lost", "missed", "begin_ns", "end_ns", "latency_ns", "threshold_ns")
-_MOST_NAME = 200
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
@@ -154,7 +162,7 @@ def _boards_in(location: str, path: str) -> Iterator[tuple[str, int]]:
 
 def _is_name(text: str | None) -> bool:
     """Whether a text can be printed as a name in one line."""
-    return text is not None and 0 < len(text) <= _MOST_NAME and text.isprintable()
+    return text is not None and 0 < len(text) <= MOST_NAME and text.isprintable()
 
 
 def _counts_of(boards: arrow.Array | arrow.ChunkedArray) -> dict[str, int]:
@@ -191,10 +199,23 @@ def _table_of(
         return table.table_of(()).select(names)
     with _reading(location, paths, table) as data:
         rows = data.to_table(names, filter=field("board").isin([board for board, _ in group]))
+    for name in set(_TEXTS) & set(names):
+        rows = _with_printable(rows, name)
     rows = rows.sort_by([(name, "ascending") for name in table.key])
     _require_each_once(rows, table)
     _require_consistent(rows)
     return rows
+
+
+def _with_printable(rows: arrow.Table, name: str) -> arrow.Table:
+    """The rows with a column of printable texts: takers of earlier versions stored those of boards as they were."""
+    texts = [text for text in compute.unique(rows.column(name)).to_pylist() if text and not _is_name(text)]
+    if not texts:
+        return rows
+    printable_texts = {text: archived_text(text) for text in texts}
+    column = [printable_texts.get(text, text) for text in rows.column(name).to_pylist()]
+    place = rows.schema.get_field_index(name)
+    return rows.set_column(place, rows.schema.field(place), arrow.array(column, rows.schema.field(place).type))
 
 
 def _require_each_once(rows: arrow.Table, table: ArchiveTable) -> None:
@@ -213,7 +234,7 @@ def _require_each_once(rows: arrow.Table, table: ArchiveTable) -> None:
 def _interval(table: arrow.Table, place: int) -> str:
     """The interval of a row, for a message; the name of its run may contain anything."""
     board, run, cpu, interval = (table.column(name)[place].as_py() for name in KEY)
-    run = printable(str(run))[:_MOST_NAME]
+    run = printable(str(run))[:MOST_NAME]
     return f"interval {interval} of CPU {cpu} of run {run} of board {board}"
 
 
@@ -239,7 +260,7 @@ def _contradictions(table: arrow.Table) -> Iterator[tuple[NDArray[np.bool_], str
         values = integers(table.column(name))
         yield values < 0, f"a negative {name}"
         if not name.endswith("_ns"):
-            yield values > _MOST_VALUES, f"too great a number in {name}"
+            yield values > MOST_VALUES, f"too great a number in {name}"
     if "max_ns" in table.column_names and "count" in table.column_names:
         counted = integers(table.column("count")) > 0
         yield counted & np.asarray(table.column("max_ns").is_null()), "values but no max_ns"
@@ -257,7 +278,7 @@ def _bucket_contradictions(table: arrow.Table) -> Iterator[tuple[NDArray[np.bool
     wrong = np.asarray(edge.is_null()) | np.asarray(values.is_null())
     edges, held = integers(edge), integers(values)
     least, greatest = (integers(table.column(name)) for name in ("min_ns", "max_ns"))
-    wrong |= (held <= 0) | (held > _MOST_VALUES) | (edges > greatest[row])
+    wrong |= (held <= 0) | (held > MOST_VALUES) | (edges > greatest[row])
     total, top = np.zeros((2, sizes.size), dtype=np.int64)
     top -= np.iinfo(np.int64).max
     np.add.at(total, row, held)

@@ -110,7 +110,7 @@ class IntervalRow:
 
 _MOST_CPUS = 2**15
 _MOST_NS = 2**62
-_MOST_VALUES = 2**40
+MOST_VALUES = 2**40
 """Maximum count in five minutes of a CPU: one per 0.3 ns.  Sums over years fit into 64 bits."""
 
 
@@ -118,7 +118,7 @@ def require_possible(run_id: str, cells: Mapping[Key, IntervalRow]) -> None:
     """Raises BadInput for numbers beyond the range of the database, which no measurement has."""
     for (_, _, cpu), cell in cells.items():
         if (
-            cell.count + cell.lost + cell.missed > _MOST_VALUES
+            cell.count + cell.lost + cell.missed > MOST_VALUES
             or abs(cell.sum_ns) >= 2**63
             or cpu >= _MOST_CPUS
             or (max(abs(cell.min_ns), cell.max_ns) > _MOST_NS)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,13 +22,16 @@ from fastenough.cli.farm_first_change import FindChanges, first_change
 from fastenough.cli.farm_judge import ArchivedResult, JudgeBoards, judged_archive
 from fastenough.cli.farm_kernels import KernelLevel, MeasureKernels, compared_boards, read_kernels
 from fastenough.fleet import board_rows
-from fastenough.fleet.archive import INTERVALS, ArchiveRow
+from fastenough.fleet.archive import INTERVALS, MOST_NAME, ArchiveRow, archived_text, is_one_of_several
 from fastenough.fleet.archived_recording import COLUMNS, archived_parts
-from fastenough.fleet.board_rows import KEY, BoardRows, board_groups, rows_of, shard_files
+from fastenough.fleet.board_rows import KEY, BoardRows, ShardFiles, board_groups, rows_of, shard_files
+from fastenough.history.intervals import MOST_VALUES
 from fastenough.history.schema import CYCLE_S
 from fastenough.model import BadInput, FastenoughError, Requirement
+from fastenough.recording.building import line_bytes
 from fastenough.recording.histogram import Histogram, bucket_lowest
 from tests.support.fleet_archive import BEGIN_NS, HOUR_NS, by_hand, latencies, machine, row, write
+from tests.support.fleet_shard import ShardBench, board
 
 LIMIT = Requirement(100_000)
 
@@ -123,7 +127,7 @@ def _changed(folder: Path, name: str, values: list[Any], kind: arrow.DataType | 
         ("lost", None),
         ("begin_ns", None),
         ("series", None),
-        ("series", "a\nb"),
+        ("series", ""),
         ("run", "\x1b[31m"),
         ("board", None),
         ("board", "a\nb"),
@@ -140,6 +144,37 @@ def test_an_interval_that_contradicts_itself_is_refused(tmp_path: Path, name: st
     with pytest.raises(FastenoughError) as refused:
         by_hand(tmp_path, JudgeBoards(LIMIT))
     assert str(refused.value).isprintable()
+
+
+def test_what_takers_accept_can_be_read(tmp_path: Path) -> None:
+    """The greatest number of missed periods, and the longest name of a series, one of two."""
+    chunk = board().chunk(0, 1)
+    head, line = (json.loads(text) for text in (chunk.head, chunk.lines[0]))
+    head["series"][0]["labels"] = {"mode": "x" * 200}
+    head["series"].append({**head["series"][0], "id": 2, "name": "other"})
+    line["series"].append({**line["series"][0], "id": 2})
+    for part in line["series"]:
+        part["missed"] = MOST_VALUES - part["count"] - part.get("lost", 0)
+    bench = ShardBench(tmp_path)
+    taken = bench.store(replace(chunk, head=line_bytes(head), lines=(line_bytes(line),)))
+    bench.history.close()
+    assert not taken.refused
+    (read,) = [read for files in shard_files(str(bench.folder)) for read in _boards_of(files)]
+    names = read.rows.column("series").to_pylist()
+    assert [(len(name), is_one_of_several(name)) for name in names] == [(MOST_NAME, True), (len("timer/wakeup"), False)]
+    assert max(read.numbers("missed")) > 10**12
+
+
+def _boards_of(files: ShardFiles) -> Iterator[BoardRows]:
+    for group in board_groups(files):
+        yield from rows_of(files, group, JudgeBoards(LIMIT).columns)
+
+
+def test_the_number_of_series_stays_at_the_end_of_a_long_name() -> None:
+    """In rows of takers of earlier versions: without it, the row would seem to be all of its CPU."""
+    name = archived_text(f"{'x' * 200} (1 of 12)")
+    assert len(name) == MOST_NAME and name.endswith("x (1 of 12)")
+    assert archived_text("a\nb") == "a\ufffdb"
 
 
 @pytest.mark.parametrize(("name", "kind"), [("count", arrow.float64()), ("count", arrow.string()), ("board", None)])
