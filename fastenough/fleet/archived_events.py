@@ -30,9 +30,7 @@ def event_rows(board: str, run: str, head: Head, interval: int, events: Sequence
     if not events:
         return []
     stored, counterpart = sources_of(head), event_series(head)
-    names = {
-        series.name: stored[counterpart[series.id]].name for series in head.series if counterpart[series.id] in stored
-    }
+    names = {series.id: series.name for series in head.series}
     threshold_ns = _integer(head.parameters.get("threshold_ns"))
     rows = [
         EventRow(
@@ -43,7 +41,7 @@ def event_rows(board: str, run: str, head: Head, interval: int, events: Sequence
             0,
             wakeup.at.wall_ns,
             wakeup.at.mono_ns,
-            archived_text(names[max(wakeup.series, key=station_place)]),
+            archived_text(stored[counterpart[max(wakeup.series, key=lambda id: station_place(names[id]))]].name),
             min(round(wakeup.delay_ns), _MOST_NS),
             _text(wakeup.longest),
             _text(wakeup.culprit.get("task")),
@@ -79,7 +77,7 @@ def _wakeups(head: Head, events: Sequence[Event]) -> list[Wakeup]:
         latency_ns = (abs(event.value) if series.two_sided else max(event.value, 0)) * series.unit_ns
         if place not in places and (place not in others or others[place].delay_ns < latency_ns):
             others[place] = Wakeup(
-                head.run_id, event.at, event.at.mono_ns - head.begin.mono_ns, cpu, {}, latency_ns, {}, (series.name,)
+                head.run_id, event.at, event.at.mono_ns - head.begin.mono_ns, cpu, {}, latency_ns, {}, (series.id,)
             )
     return [replace(wakeup, delay_ns=abs(wakeup.delay_ns)) for wakeup in named] + list(others.values())
 

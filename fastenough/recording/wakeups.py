@@ -82,7 +82,7 @@ class Wakeup:
     """One wake-up with its culprit.
 
     ``parts``: the time each of its stations took, in their order.  ``delay_ns``: all of them together, or, where none
-    is known, the recorded value.  ``series``: names of the series that recorded it.
+    is known, the recorded value.  ``series``: ids of the series that recorded it.
     """
 
     run_id: str
@@ -92,7 +92,7 @@ class Wakeup:
     parts: Mapping[str, int]
     delay_ns: float
     culprit: Culprit
-    series: tuple[str, ...] = field(default=())
+    series: tuple[int, ...] = field(default=())
 
     @cached_property
     def longest(self) -> str:
@@ -137,7 +137,7 @@ def _wakeup(head: Head, event: Event, series: Series) -> Wakeup:
         parts,
         float(sum(parts.values())) if parts else value_ns,
         culprit,
-        (series.name,),
+        (series.id,),
     )
 
 

@@ -128,6 +128,19 @@ def test_events_of_a_probe_have_the_series_of_the_archive_and_no_cause() -> None
     ]
 
 
+@pytest.mark.parametrize("culprit", [None, {"task": "robot"}])
+def test_series_of_one_name_differ_by_their_labels(culprit: dict[str, Any] | None) -> None:
+    head = json.loads(board().head())
+    cpu0, cpu1 = head["series"]
+    cores = {cpu0["id"]: "linux", cpu1["id"]: "evl"}
+    head["series"] = [{**series, "labels": {"core": cores[series["id"]]}} for series in (cpu0, cpu1)]
+    events = [Event("max", Instant(9, 9), number, None, 60_000, None, culprit) for number in cores]
+    rows = event_rows("b" * 32, "run", head_of(line_bytes(head), "run"), 0, events)
+    assert [(row.cpu, row.series) for row in rows] == [
+        (cpu, f"timer/wakeup core={core}") for cpu, core in enumerate(cores.values())
+    ]
+
+
 def test_events_are_stored_once_whatever_comes_again(bench: ShardBench) -> None:
     bench.store(RUN.chunk(0, 2), RUN.chunk(1, 2))
     bench.store(RUN.chunk(0, 2), RUN.chunk(0, 4), RUN.chunk(3, 1))
