@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 import click
 import numpy as np
 import pyarrow as arrow
+from pyarrow import compute
 
 from fastenough import words
 from fastenough.cli.archive_options import ArchiveOptions, archive_options, print_first_rows
@@ -120,7 +121,8 @@ class FindCauses:
         since_ns = _EVER_NS if self.since_s is None else self.since_s * 10**9
         of_time = integers(events.column("at_ns")) >= since_ns
         runs = set(board.rows.column("run").filter(arrow.array(board.numbers("end_ns") > since_ns)).to_pylist())
-        threshold_ns = integers(events.column("threshold_ns"))[of_time]
+        of_runs = np.asarray(compute.is_in(events.column("run"), arrow.array(sorted(runs), arrow.string())), dtype=bool)
+        threshold_ns = integers(events.column("threshold_ns"))[of_runs | of_time]
         limit_ns = self.limit_ns
         partial = limit_ns is not None and bool(((threshold_ns == 0) | (threshold_ns > limit_ns)).any())
         return BoardCauses(

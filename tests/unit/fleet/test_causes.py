@@ -187,6 +187,17 @@ def test_boards_whose_exceedances_are_not_all_recorded_are_counted(
     assert (total.partial, total.boards, total.events) == (partial, 2, 2)
 
 
+@pytest.mark.parametrize(("hours", "partial"), [(0, 1), (3, 1), (4, 0)])
+def test_the_threshold_of_a_recording_is_known_from_its_earlier_events(
+    tmp_path: Path, hours: int, partial: int
+) -> None:
+    """Its only event is in its first hour, a new maximum; it ends after four hours."""
+    rows = [("panel", row(machine(0), "run", (0, hour), np.array([9]))) for hour in range(4)]
+    found = replace(event(machine(0), "task a", 200_000), threshold_ns=None)
+    total = _ranking(write_events(tmp_path, rows, [("panel", found)]), LIMIT_NS, BEGIN_NS // 10**9 + hours * 3600).total
+    assert (total.partial, total.events, total.recordings) == (partial, int(hours == 0), partial)
+
+
 def test_recordings_without_events_are_counted(tmp_path: Path) -> None:
     """Takers of earlier versions stored no events."""
     rows = [("panel", row(machine(0), run, (0, 0), np.array([9]))) for run in "abc"]
