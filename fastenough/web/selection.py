@@ -110,6 +110,13 @@ def _within(text: str) -> int | None:
     return round(value * 1000)
 
 
+def _within_text(within_ns: int | None) -> str:
+    """The number of µs that `_within` reads as this latency."""
+    if within_ns is None:
+        return ""
+    return f"{within_ns // 1000}.{within_ns % 1000:03}".rstrip("0").rstrip(".")
+
+
 def _order(text: str) -> BoardOrder:
     name = text.removeprefix("-")
     if text and name not in list(BoardSort):
@@ -143,7 +150,7 @@ class Selection:
             "group": ":".join(board_filter.group) if board_filter.group else "",
             "state": str(board_filter.state or ""),
             "verdict": board_filter.verdict,
-            "within": "" if board_filter.within_ns is None else f"{board_filter.within_ns / 1000:g}",
+            "within": _within_text(board_filter.within_ns),
             "sort": "" if self.order == BoardOrder() else "-" * self.order.descending + self.order.sort,
             "page": "" if self.page == 1 else str(self.page),
         }
