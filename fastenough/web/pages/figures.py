@@ -43,8 +43,8 @@ _RIDGE_MONTHS = 18
 _RIDGE_ROWS = 40
 _MOST_SELECTED_EVENTS = 200
 _SECONDS = re.compile(r"[0-9]{1,12}")
-_LAST_S = 253402300799
-"""The end of the year 9999, the last that a date can state."""
+_LAST_S = 253399622399
+"""The end of November 9999: no date can state the begin of the month after December."""
 _LONGEST_S = 20 * 366 * 86400
 
 
