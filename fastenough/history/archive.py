@@ -10,6 +10,7 @@ is restored before values are added to it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from typing import Any, BinaryIO, TypedDict
 from sqlalchemy import Column, Connection, RowMapping, Select, and_, delete, false, func, not_, or_, select, true
 
 from fastenough.folder import Folder
+from fastenough.history.boards import lock_boards
 from fastenough.history.database import History, put
 from fastenough.history.results import NOTHING
 from fastenough.history.rollups import DAY_S, month_begin_s, next_month_s
@@ -102,6 +104,7 @@ def _close(history: History, folder: Folder, board: int, begin_s: int) -> str | 
     span = begin_s, next_month_s(begin_s)
     name = f"{board:06d}-{begin_s}.parquet"
     with history.writing() as connection:
+        _lock(connection, board)
         going = _outside(INTERVAL.c.board == board, INTERVAL.c.begin_s, span, kept_spans(connection, board, span))
         if connection.execute(select(INTERVAL.c.board).where(going).limit(1)).first() is None:
             return None
@@ -113,6 +116,12 @@ def _close(history: History, folder: Folder, board: int, begin_s: int) -> str | 
         put(connection, ARCHIVE, [{"board": board, "begin_s": begin_s, "file": name}])
         connection.execute(delete(INTERVAL).where(going))
     return name
+
+
+def _lock(connection: Connection, board: int) -> None:
+    """Lock a board, also under its former names, so that no run adds values between reading and deleting rows."""
+    for name, former_names in connection.execute(select(BOARD.c.name, BOARD.c.former_names).where(BOARD.c.id == board)):
+        lock_boards(connection, (name, *json.loads(former_names or "[]")))
 
 
 def _outside(of_board: Any, column: Any, span: Span, excluded: Sequence[Span]) -> Any:

@@ -4,21 +4,28 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sqlalchemy import Connection
 
-from fastenough.history import OWNER, History, board_statuses, catch_up, ingest_run, ingest_stream
+from fastenough.history import OWNER, History, board_statuses, catch_up, close_months, ingest, ingest_run, ingest_stream
 from fastenough.model import FastenoughError
 from tests.process.history.test_history_ingest import KILLS, kill_while_taking
 from tests.support.farm_data import FarmData
 from tests.support.history_rows import all_rows
 from tests.support.postgresql import Server, empty, running_server
-from tests.unit.history.test_history_archive import begun_and_closed, kill_while_closing, require_as_at_once
+from tests.unit.history.test_history_archive import (
+    NOW_S,
+    begun_and_closed,
+    hour_of_minutes,
+    kill_while_closing,
+    require_as_at_once,
+)
 
 pytestmark = pytest.mark.untimed
 
@@ -82,4 +89,27 @@ def test_the_rest_of_five_minutes_is_added_to_their_archived_row(url: str, tmp_p
         rows = all_rows(history)
         kill_while_closing(history, moment)
         assert all_rows(history) == rows
+        require_as_at_once(history, recording, tmp_path)
+
+
+def test_a_month_is_closed_after_a_transaction_that_adds_to_it(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The closing process waits until the rest of a recording is stored, or the rest would be deleted unread."""
+    with closing(History.at(url, archive=tmp_path / "archive")) as history, ThreadPoolExecutor(1) as executor:
+        recording, begun = hour_of_minutes(tmp_path)
+        ingest_stream(history, "run-1", io.BytesIO(begun))
+        closed: list[Future[list[str]]] = []
+
+        def add_while_closing(connection: Connection, parts: Sequence[ingest.NewPart]) -> None:
+            write_parts(connection, parts)
+            closed.append(executor.submit(close_months, history, NOW_S))
+            with suppress(TimeoutError):
+                closed[0].result(timeout=3)
+
+        write_parts = ingest.write_parts
+        with monkeypatch.context() as patched:
+            patched.setattr(ingest, "write_parts", add_while_closing)
+            ingest_stream(history, "run-1", io.BytesIO(recording))
+        assert closed[0].result()
         require_as_at_once(history, recording, tmp_path)
