@@ -12,10 +12,10 @@ from sqlalchemy import Connection, RowMapping, Select, func, or_, select
 
 from fastenough import words
 from fastenough.history.access import board_view, seen_by
+from fastenough.history.boards import is_machine
 from fastenough.history.database import History
 from fastenough.history.intervals import main_place
 from fastenough.history.packed_maxima import STEPS, HourMaxima, MaximaRing
-from fastenough.history.profiles import unpacked_profile
 from fastenough.history.results import (
     NOTHING,
     BoardCondition,
@@ -26,8 +26,8 @@ from fastenough.history.results import (
     Viewer,
 )
 from fastenough.history.rollups import DAY_S
-from fastenough.history.schema import BOARD, HOUR, HOUR_S, NOW, PROFILE, REFUSED, RUN, SERIES, STEP_S
-from fastenough.model import Identifiers, Requirement, Verdict, identifiers_of, is_same_machine
+from fastenough.history.schema import BOARD, HOUR, HOUR_S, NOW, REFUSED, RUN, SERIES, STEP_S
+from fastenough.model import Identifiers, Requirement, Verdict
 
 DAYS_SHOWN = 30
 WINDOW_S = DAYS_SHOWN * DAY_S
@@ -38,8 +38,6 @@ _PAUSE_S = DAY_S
 """Age up to which a series counts as one that its board still measures: plans may alternate between series."""
 _MOST_NAMED = 10_000
 """Names in one query; SQLite takes 32,766."""
-_MOST_PROFILES = 50
-"""Profiles of a board that are compared with a machine."""
 
 
 def board_of(history: History, viewer: Viewer, name: str) -> BoardInfo:
@@ -78,24 +76,11 @@ def board_of_machine(history: History, name: str, machine: Identifiers) -> str:
             .order_by(BOARD.c.id)
         ).all()
         named = [(number, known) for number, known, former in rows if known == name or name in _names(former)]
-        return next((known for number, known in named if _is_machine(connection, number, machine)), "")
+        return next((known for number, known in named if is_machine(connection, number, machine)), "")
 
 
 def _names(former_names: str) -> list[str]:
     return [str(name) for name in json.loads(former_names)] if former_names else []
-
-
-def _is_machine(connection: Connection, board: int, machine: Identifiers) -> bool:
-    """Whether a run of a board is of a machine; its newest profiles are read."""
-    newest = (
-        select(RUN.c.profile)
-        .where(RUN.c.board == board, RUN.c.profile.is_not(None))
-        .group_by(RUN.c.profile)
-        .order_by(func.max(RUN.c.begin_s).desc())
-        .limit(_MOST_PROFILES)
-    )
-    contents = connection.scalars(select(PROFILE.c.content).where(PROFILE.c.sha256.in_(newest)))
-    return any(is_same_machine(machine, identifiers_of(unpacked_profile(content))) for content in contents)
 
 
 def board_status(history: History, viewer: Viewer, name: str, now_s: int) -> BoardStatus:

@@ -25,7 +25,7 @@ _MOST_REFUSED = 1000
 """Maximum number of refused recordings of a board; the oldest are deleted."""
 _MOST_REASON = 500
 """Maximum length of a reason, in characters."""
-_MOST_PROFILES = 20
+_MOST_PROFILES = 50
 """Number of the newest profiles of a board that identify its machine."""
 
 
@@ -217,7 +217,7 @@ def _board_of_machine(connection: Connection, run_id: str, head: Head, boards: l
     if len(boards) == 1:
         return boards[0]
     machine = identifiers_of(head.profile)
-    same = {board: _is_machine(connection, board, machine) for board in boards}
+    same = {board: is_machine(connection, board, machine) for board in boards}
     alike = [board for board in boards if same[board]]
     if len(alike) == 1:
         return alike[0]
@@ -229,7 +229,7 @@ def _board_of_machine(connection: Connection, run_id: str, head: Head, boards: l
     )
 
 
-def _is_machine(connection: Connection, board: int, machine: Identifiers) -> bool | None:
+def is_machine(connection: Connection, board: int, machine: Identifiers) -> bool | None:
     """Whether a board is a machine, by its newest profiles; None if the machine of either is unknown."""
     newest = (
         select(RUN.c.profile)
