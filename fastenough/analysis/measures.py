@@ -148,9 +148,8 @@ def quantile_of(merged: Merged, quantile: float, confidence: float = CONFIDENCE)
     needed = _needed(quantile)
     if n < needed:
         return Quantile(quantile, None, None, None, f"n = {n:,} is too small: {needed:,} samples required")
-    ranks, rank = _ranks(merged, quantile), _rank(n, quantile)
-    value_ns = ranks.highest(rank) if rank <= merged.n else np.inf
-    if overflow.from_ns is not None and value_ns >= overflow.from_ns:
+    bucket = _bucket_of(merged, quantile, overflow)
+    if bucket is None:
         return Quantile(
             quantile,
             None,
@@ -160,11 +159,13 @@ def quantile_of(merged: Merged, quantile: float, confidence: float = CONFIDENCE)
             "there on were only counted where this was imported from",
             overflow.from_ns,
         )
+    _, value_ns = bucket
     resampled = None if overflow.lost else resampled_ranks(merged, quantile)
     if resampled is None:
         return Quantile(quantile, value_ns, None, None, _NO_INTERVAL)
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(resampled, [tail, 1.0 - tail])
+    ranks = _ranks(merged, quantile)
     return Quantile(
         quantile, value_ns, ranks.lowest(max(1, int(np.floor(low)))), ranks.highest(min(n, int(np.ceil(high)))), None
     )
@@ -188,11 +189,17 @@ def quantile_range(merged: Merged, quantile: float) -> tuple[float, float] | Non
     overflow = _overflow(merged)
     if overflow is None or merged.n + overflow.lost < _needed(quantile):
         return None
-    ranks, rank = _ranks(merged, quantile), _rank(merged.n + overflow.lost, quantile)
-    value_ns = ranks.highest(rank) if rank <= merged.n else np.inf
-    if overflow.from_ns is not None and value_ns >= overflow.from_ns:
+    return _bucket_of(merged, quantile, overflow)
+
+
+def _bucket_of(merged: Merged, quantile: float, overflow: _Overflow) -> tuple[float, float] | None:
+    """Least and greatest value, in ns, of a quantile's bucket; None if it is among the values of the overflow."""
+    rank = _rank(merged.n + overflow.lost, quantile)
+    if rank > merged.n:
         return None
-    return ranks.lowest(rank), value_ns
+    ranks = _ranks(merged, quantile)
+    highest = ranks.highest(rank)
+    return None if overflow.from_ns is not None and highest >= overflow.from_ns else (ranks.lowest(rank), highest)
 
 
 def resampled_ranks(merged: Merged, quantile: float) -> FloatArray | None:
