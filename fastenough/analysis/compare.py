@@ -161,27 +161,21 @@ def _rate_difference(first: Merged, second: Merged, limit_ns: float, confidence:
     sides = (first, second)
     surely, possibly = zip(*(side.exceeded(limit_ns) for side in sides), strict=True)
     over_time = [exceedances_over_time(side, limit_ns) for side in sides]
-
-    def rates(exceeded: tuple[int, int]) -> tuple[tuple[float, float], tuple[float, float]]:
-        one, other = zip(exceeded, (first.judged, second.judged), strict=True)
-        return independent_rates(one, other, *over_time)
-
-    least, greatest = rates((possibly[0], surely[1])), rates((surely[0], possibly[1]))
-    shares = [count / side.judged for count, side in zip(surely, sides, strict=True)]
-    may_be_equal = surely[0] / first.judged <= possibly[1] / second.judged and (
-        surely[1] / second.judged <= possibly[0] / first.judged
-    )
-    exactly = surely == possibly
+    least, greatest = extremes = (possibly[0], surely[1]), (surely[0], possibly[1])
+    rates = {
+        counts: independent_rates((counts[0], first.judged), (counts[1], second.judged), *over_time)
+        for counts in extremes
+    }
+    differences = {counts: counts[1] / second.judged - counts[0] / first.judged for counts in (*extremes, surely)}
+    may_be_equal = least != greatest and differences[least] <= 0 <= differences[greatest]
     return RateDifference(
         limit_ns,
         (surely[0], first.judged),
         (surely[1], second.judged),
-        shares[1] - shares[0],
-        bounds.rate_difference(*least, confidence)[0],
-        bounds.rate_difference(*greatest, confidence)[1],
-        1.0
-        if may_be_equal and not exactly
-        else max(bounds.chance_of_equal_rates(*least), bounds.chance_of_equal_rates(*greatest)),
+        differences[surely],
+        bounds.rate_difference(*rates[least], confidence)[0],
+        bounds.rate_difference(*rates[greatest], confidence)[1],
+        1.0 if may_be_equal else max(bounds.chance_of_equal_rates(*each) for each in rates.values()),
     )
 
 
