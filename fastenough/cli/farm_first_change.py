@@ -19,6 +19,8 @@ from fastenough.fleet.board_rows import BoardRows, IntArray, sums_and_maxima
 from fastenough.history.schema import CYCLE_S
 from fastenough.history.tail import TailPoint, mean_between, tail_points
 
+_NUMBERS = ("begin_ns", "end_ns", "count", "max_ns")
+
 
 @dataclass(frozen=True)
 class SeriesCourse:
@@ -92,11 +94,11 @@ class FindChanges:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return "begin_ns", "end_ns", "count", "max_ns", "series"
+        return *_NUMBERS, "series"
 
     def of_board(self, board: BoardRows, boards: int) -> ArchivedCourse:
         """The changes of the greatest values of its cycles: of each series by itself, all CPUs together."""
-        begin_ns, end_ns, count, maximum = map(board.numbers, ("begin_ns", "end_ns", "count", "max_ns"))
+        begin_ns, end_ns, count, maximum = map(board.numbers, _NUMBERS)
         cycle = begin_ns // (CYCLE_S * 10**9)
         complete = cycle < end_ns.max() // (CYCLE_S * 10**9)
         measured = {series: rows & (count > 0) for series, rows in board.by_series().items()}

@@ -25,6 +25,7 @@ from fastenough.fleet.board_rows import BoardRows, IntArray, sums_and_maxima
 from fastenough.model import BadInput
 from fastenough.units import parse_instant_s
 
+_NUMBERS = ("begin_ns", "end_ns", "count", "max_ns")
 _HOUR_NS = 3600 * 10**9
 _MOST_UNEQUAL = 1.25
 """Greatest factor by which the number of values of a compared hour may differ from the usual one."""
@@ -87,12 +88,12 @@ class MeasureKernels:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return "begin_ns", "end_ns", "count", "max_ns", "series"
+        return *_NUMBERS, "series"
 
     def of_board(self, board: BoardRows, boards: int) -> tuple[KernelLevel, ...]:
         """Its levels; hours within which the kernel changed, or with an unusual number of values, are left out."""
         spans = self.spans.get(board.board, ())
-        begin_ns, end_ns, count, maximum = map(board.numbers, ("begin_ns", "end_ns", "count", "max_ns"))
+        begin_ns, end_ns, count, maximum = map(board.numbers, _NUMBERS)
         if not spans or not count.any():
             return ()
         begins = np.array([begin for begin, _ in spans], dtype=np.int64)
