@@ -21,10 +21,9 @@ from tests.support.history_rows import all_rows
 from tests.support.postgresql import Server, empty, running_server
 from tests.unit.history.test_history_archive import (
     NOW_S,
-    begun_and_closed,
     hour_of_minutes,
-    kill_while_closing,
     require_as_at_once,
+    require_rest_after_kill,
 )
 
 pytestmark = pytest.mark.untimed
@@ -84,12 +83,7 @@ def test_two_processes_take_from_one_store_at_once(farm: FarmData, url: str, tmp
 def test_the_rest_of_five_minutes_is_added_to_their_archived_row(url: str, tmp_path: Path, moment: str) -> None:
     """Also after a process was killed while it closed their month again."""
     with closing(History.at(url, archive=tmp_path / "archive")) as history:
-        recording = begun_and_closed(history, tmp_path)
-        ingest_stream(history, "run-1", io.BytesIO(recording))
-        rows = all_rows(history)
-        kill_while_closing(history, moment)
-        assert all_rows(history) == rows
-        require_as_at_once(history, recording, tmp_path)
+        require_rest_after_kill(history, tmp_path, moment)
 
 
 def test_a_month_is_closed_after_a_transaction_that_adds_to_it(

@@ -246,12 +246,7 @@ def test_the_rest_of_five_minutes_is_added_once_if_its_transaction_fails(
 
 @pytest.mark.parametrize("moment", ["write_table", "put"])
 def test_killed_while_it_closes_a_month_again(empty_history: History, tmp_path: Path, moment: str) -> None:
-    recording = begun_and_closed(empty_history, tmp_path)
-    ingest_stream(empty_history, "run-1", io.BytesIO(recording))
-    rows = all_rows(empty_history)
-    kill_while_closing(empty_history, moment)
-    assert all_rows(empty_history) == rows
-    require_as_at_once(empty_history, recording, tmp_path)
+    require_rest_after_kill(empty_history, tmp_path, moment)
 
 
 def test_the_rest_of_five_minutes_waits_for_a_missing_or_damaged_file(empty_history: History, tmp_path: Path) -> None:
@@ -303,6 +298,16 @@ def killed(*given, **named):
 setattr(pyarrow.parquet if sys.argv[3] == "write_table" else archive, sys.argv[3], killed)
 archive.close_months(History.at(sys.argv[1], Path(sys.argv[2])), int(sys.argv[4]))
 """
+
+
+def require_rest_after_kill(history: History, folder: Path, moment: str) -> None:
+    """The rest of five minutes is stored, also if a process is killed at a moment while it closes their month again."""
+    recording = begun_and_closed(history, folder)
+    ingest_stream(history, "run-1", io.BytesIO(recording))
+    rows = all_rows(history)
+    kill_while_closing(history, moment)
+    assert all_rows(history) == rows
+    require_as_at_once(history, recording, folder)
 
 
 def kill_while_closing(history: History, moment: str) -> None:
