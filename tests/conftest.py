@@ -24,12 +24,11 @@ from tests.support.labgrid_lab import Lab, running_lab
 from tests.support.monitored import build_monitor, build_sleeper
 from tests.support.privileges import SkippedForRoot
 from tests.support.ssh_boards import Server, ssh_server
+from tests.support.tier_files import FOLDER_TIERS
 from tests.support.tools import ROOT, build, configure, program, require
 from tests.support.websites import Served, serving, site_of
 
 TESTS = Path(__file__).parent
-TIERS = {"unit": "quick", "process": "check", "guest": "slow"}
-"""The tier of the tests in each folder that are not marked with another one."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -37,11 +36,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each test its tier."""
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0]
-        own = {mark.name for mark in item.iter_markers()} & {*TIERS.values()}
+        own = {mark.name for mark in item.iter_markers()} & {*FOLDER_TIERS.values()}
         if len(own) > 1:
             raise pytest.UsageError(f"{item.nodeid} is marked {' and '.join(sorted(own))}; one tier is enough")
         if not own:
-            item.add_marker(TIERS[folder])
+            item.add_marker(FOLDER_TIERS[folder])
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -25,19 +25,24 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.privileges import list_of, sudo_prefix
+from tests.support.tier_files import TierFiles, largest_first
 
 ROOT = Path(__file__).resolve().parents[1]
-TIERS = {"quick": "quick", "check": "(quick or check) and not matrix", "slow": "slow and not matrix"}
-"""Which tests run, as an expression of pytest's option -m."""
+TIERS = {"quick": ("quick",), "check": ("quick", "check"), "slow": ("slow",)}
+"""Which tests run, by their tier."""
 TIMED, MACHINES, UNTIMED = "timed", "machines", "untimed"
-LOTS = {TIMED: "not machines and not untimed", MACHINES: "machines", UNTIMED: "untimed and not machines"}
-"""Of the tests of a tier that are no unit tests, those of each lot."""
+LOTS: dict[str, tuple[Collection[str], Collection[str]]] = {
+    TIMED: ((), (MACHINES, UNTIMED)),
+    MACHINES: ((MACHINES,), ()),
+    UNTIMED: ((UNTIMED,), (MACHINES,)),
+}
+"""Of the tests of a tier that are no unit tests, those of each lot: markers that they have, and those they have not."""
 _NICE = "10"
 _MOST_DISTURBED = 4
 _TIMES_ALONE = 2
@@ -130,19 +135,14 @@ def _run_in_turn(lots: Sequence[Lot], root: Path) -> list[str]:
 
 def _run_units(tier: str, root: Path, memory: Path) -> list[Lot]:
     """Run the unit tests in two processes at the same time."""
-    files = largest_first(root, "tests/unit")
+    units = TierFiles(TIERS[tier])
+    files = largest_first(root, units.below(root, "tests/unit"))
     if not files:
         return []
-    wanted = ["-q", "-m", TIERS[tier], *files]
+    wanted = ["-q", "-m", units.expression, *files]
     claims = _claims(memory, "units")
     first, second = (Lot(wanted, memory / f"units-{number}", nice="0", claims=claims) for number in range(2))
     return _run(first, [[second]], root)
-
-
-def largest_first(root: Path, part: str) -> list[str]:
-    """Return the files of tests of a part by size: of those that processes share, the long ones shall not be last."""
-    files = sorted(root.glob(f"{part}/**/test_*.py"), key=lambda path: -path.stat().st_size)
-    return [str(path.relative_to(root)) for path in files]
 
 
 def _claims(memory: Path, name: str) -> Path:
@@ -151,23 +151,27 @@ def _claims(memory: Path, name: str) -> Path:
     return directory
 
 
+def _wanted(tier: str, lot: str, root: Path) -> list[str]:
+    """The arguments of pytest for a lot; none where no file can hold a test of it."""
+    parts = ("tests/process", "tests/guest") if lot == TIMED else ("tests/guest", "tests/process")
+    chosen = TierFiles(TIERS[tier], *LOTS[lot])
+    found = [chosen.below(root, part) for part in parts]
+    files = [name for names in found for name in (largest_first(root, names) if lot == UNTIMED else names)]
+    return ["-m", chosen.expression, *files] if files else []
+
+
 def _run_parts(tier: str, root: Path, memory: Path) -> list[Lot]:
     """Run the tests with real processes and guests in their three lots.
 
     The timed lot takes its guests last: by then the others have made the kernels, probes and snapshots that they need.
     """
-    parts = [part for part in ("tests/guest", "tests/process") if (root / part).is_dir()]
-    order = {
-        TIMED: parts[::-1],
-        MACHINES: parts,
-        UNTIMED: [name for part in parts for name in largest_first(root, part)],
-    }
-    wanted = {name: ["-m", f"{TIERS[tier]} and {which}", *(order[name] or parts)] for name, which in LOTS.items()}
+    wanted = {name: _wanted(tier, name, root) for name in LOTS}
     claims = _claims(memory, UNTIMED)
     machines = Lot(wanted[MACHINES], memory / MACHINES)
     names = (UNTIMED, f"{UNTIMED}-second", f"{UNTIMED}-third")
     untimed, second, third = (Lot(wanted[UNTIMED], memory / name, claims=claims) for name in names)
-    return _run(Lot(wanted[TIMED], memory / TIMED), [[untimed], [second], [machines, third]], root)
+    timed = Lot(wanted[TIMED], memory / TIMED) if wanted[TIMED] else None
+    return _run(timed, [[untimed], [second], [machines, third]], root)
 
 
 def _run_tier(tier: str, root: Path, memory: Path) -> list[Lot]:

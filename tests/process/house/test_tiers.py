@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
-from tests.tiers import ROOT, largest_first, main
+from tests.support.tier_files import TierFiles, largest_first
+from tests.tiers import LOTS, ROOT, TIERS, main
 
 NO_TESTS = 5
 PART = "tests/process"
@@ -175,8 +178,11 @@ def test_what_runs_beside_others_has_no_instrument_at_its_pace() -> None:
 @pytest.mark.slow
 def test_only_the_tests_of_the_tier_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main("slow", suite(tmp_path)) == NO_TESTS
-    texts = {"files": "@pytest.mark.slow\ndef test_of_files(): pass\n"}
-    assert main("slow", suite(tmp_path / "more", **texts)) == 0
+    root = suite(tmp_path / "more")
+    (root / PART / "test_slow.py").write_text(
+        HEAD.format("pytest.mark.untimed, pytest.mark.slow") + "def test(): pass\n"
+    )
+    assert main("slow", root) == 0
     assert capfd.readouterr().out.count("1 passed") == 1
 
 
@@ -225,9 +231,9 @@ def test_large_files_are_taken_before_small_ones(tmp_path: Path) -> None:
         path = tmp_path / "tests" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("#" * size)
-    assert largest_first(tmp_path, "tests") == [
-        f"tests/{name}.py" for name in ("b/test_large", "c/test_medium", "a/test_small")
-    ]
+    names = [f"tests/{name}.py" for name in ("a/test_small", "b/test_large", "c/test_medium")]
+    assert TierFiles(()).below(tmp_path, "tests") == []
+    assert largest_first(tmp_path, names) == [names[1], names[2], names[0]]
 
 
 @pytest.mark.slow
@@ -240,6 +246,45 @@ def test_untimed_tests_are_shared_while_both_other_lots_last(tmp_path: Path, cap
         (root / PART / f"test_{name}.py").write_text(head + MEETS.format(name=name, other=other))
     assert main("check", root) == 0
     assert passed(capfd.readouterr().out, "=+ ") == 8
+
+
+MARKERS = """
+import json, sys
+import pytest
+
+class Markers:
+    def pytest_collection_finish(self, session):
+        of = [(str(item.path), [mark.name for mark in item.iter_markers()]) for item in session.items]
+        print(json.dumps(of), file=sys.stderr)
+
+sys.exit(pytest.main(["--collect-only", "-p", "no:cacheprovider", "-m", "not matrix"], plugins=[Markers()]))
+"""
+
+
+def folder_and_lot(path: str, marks: Collection[str]) -> tuple[str, str | None]:
+    folder = Path(path).relative_to(ROOT / "tests").parts[0]
+    lots = [name for name, (having, without) in LOTS.items() if {*having} <= {*marks} and not {*without} & {*marks}]
+    assert len(lots) == 1
+    return folder, None if folder == "unit" else lots[0]
+
+
+@pytest.mark.untimed
+@pytest.mark.slow
+def test_the_files_that_a_tier_reads_hold_all_of_its_tests() -> None:
+    done = subprocess.run([sys.executable, "-c", MARKERS], cwd=ROOT, capture_output=True, text=True, check=True)
+    found = json.loads(done.stderr.splitlines()[-1])
+    assert len(found) > 5000
+    needed: dict[tuple[str, str, str | None], set[str]] = {}
+    for path, marks in found:
+        folder, lot = folder_and_lot(path, marks)
+        for tier in (name for name, markers in TIERS.items() if {*markers} & {*marks}):
+            needed.setdefault((tier, folder, lot), set()).add(str(Path(path).relative_to(ROOT)))
+    read = {
+        key: {*TierFiles(TIERS[key[0]], *LOTS.get(key[2] or "", ())).below(ROOT, f"tests/{key[1]}")} for key in needed
+    }
+    assert len(needed) > 10
+    assert {key: files - read[key] for key, files in needed.items() if not files <= read[key]} == {}
+    assert sum(map(len, read.values())) < 1.5 * sum(map(len, needed.values()))
 
 
 def collected(*words: str) -> list[str]:
