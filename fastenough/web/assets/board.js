@@ -133,32 +133,48 @@ function answered(chosen) {
   return SERVED ? figures(`selection.json?begin=${Math.round(chosen.begin)}&end=${Math.round(chosen.end)}`) : null;
 }
 
-async function select(chosen) {
+async function newestMaxima(span, chosen) {
+  return (chosen && await answered(chosen)) || figures(`maxima-${span}.json`);
+}
+
+async function newestRidge() {
+  ridge = ridge || await figures("ridge.json");
+  return drawRidge;
+}
+
+/** What draws a range that was selected, once its figures are there. */
+async function selected(chosen) {
   const found = await answered(chosen) || await fromFiles(chosen);
-  showSelection(found, chosen);
-  drawPlot(found.distribution, found.said || `${instant(chosen.begin)} to ${instant(chosen.end)} UTC.`);
+  return () => {
+    showSelection(found, chosen);
+    drawPlot(found.distribution, found.said || `${instant(chosen.begin)} to ${instant(chosen.end)} UTC.`);
+  };
 }
 
 async function unselected(span) {
   at("selection").hidden = true;
   const found = await figures(`distribution-${span}.json`);
-  drawPlot(found, `${instant(found.begin_s)} to ${instant(found.end_s)} UTC.`);
+  return () => drawPlot(found, `${instant(found.begin_s)} to ${instant(found.end_s)} UTC.`);
 }
 
-async function attempt(place, work) {
-  try { await work(); } catch (error) { cannot(place, error); }
-}
-
+/** Answers that arrive after the reader has asked for something else are dropped. */
 async function showAll() {
   const {span, chosen, zoomed} = view(), turn = ++asked;
+  const attempt = async (place, drawing) => {
+    try {
+      const draw = await drawing;
+      if (turn === asked) draw();
+    } catch (error) { if (turn === asked) cannot(place, error); }
+  };
   document.querySelectorAll("[data-span]").forEach(button => button.setAttribute("aria-pressed", String(button.dataset.span === span)));
   links(span);
   for (const [name, value] of Object.entries(chosen || {begin: null, end: null})) at("range").elements[name].value = value ? instant(value) : "";
-  await attempt(at("maxima"), async () => { maxima = (zoomed && await answered(chosen)) || await figures(`maxima-${span}.json`); if (turn === asked) drawMaxima(chosen); });
+  await attempt(at("maxima"), newestMaxima(span, zoomed && chosen).then(found => () => { maxima = found; drawMaxima(chosen); }));
+  if (turn !== asked) return;
   await Promise.all([
-    attempt(at("heat"), async () => { heat = await figures(`heat-${span}.json`); if (turn === asked && maxima) drawHeat(); }),
-    attempt(at("distribution"), () => chosen ? select(chosen) : unselected(span)),
-    attempt(at("ridge"), async () => { ridge = ridge || await figures("ridge.json"); drawRidge(); }),
+    attempt(at("heat"), figures(`heat-${span}.json`).then(found => () => { heat = found; if (maxima) drawHeat(); })),
+    attempt(at("distribution"), chosen ? selected(chosen) : unselected(span)),
+    attempt(at("ridge"), newestRidge()),
   ]);
   if (turn === asked) drawn();
 }

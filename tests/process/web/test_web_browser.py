@@ -6,14 +6,14 @@ from __future__ import annotations
 import functools
 import http.server
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Route, sync_playwright
 
 from fastenough.history import declare
 from fastenough.store.conclusions import conclusions
@@ -77,6 +77,15 @@ def opened(browser: Browser, url: str, *, width: int = 1400, dark: bool = False,
     context.close()
     assert answer is not None
     assert [line for line in said if answer.status == 200 or "404" not in line] == []
+
+
+def until(page: Page, met: Callable[[], bool]) -> None:
+    """Wait while the page works."""
+    for _ in range(600):
+        if met():
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError("it did not happen")
 
 
 def axe(page: Page) -> list[str]:
@@ -152,6 +161,48 @@ def test_what_is_looked_at_stands_in_the_address(browser: Browser, served: Serve
         page.click("#unselect")
         page.wait_for_selector("#selection", state="hidden")
         assert "begin" not in page.url
+
+
+def held(page: Page, pattern: str) -> list[Route]:
+    """Requests that get no answer until somebody continues them."""
+    routes: list[Route] = []
+
+    def hold(route: Route) -> None:
+        routes.append(route)
+
+    page.route(pattern, hold)
+    return routes
+
+
+def test_an_answer_that_comes_too_late_is_not_shown(browser: Browser, served: Served) -> None:
+    """A selection, or a span, that the reader has left while the server answered."""
+    with opened(browser, f"{served.url}/board/{served.farm.injected.board}/") as page:
+        selections, spans = held(page, "**/selection.json*"), held(page, "**/maxima-7d.json")
+        page.evaluate("void go(view().span, {begin: maxima.begin_s, end: maxima.end_s})")
+        until(page, lambda: len(selections) == 1)
+        page.click("[data-span='7d']")
+        until(page, lambda: len(spans) == 1)
+        page.evaluate("go('24h', null)")
+        before = page.inner_html("main")
+        with page.expect_response("**/selection.json*"), page.expect_response("**/maxima-7d.json"):
+            selections[0].continue_()
+            spans[0].continue_()
+        page.wait_for_timeout(500)
+        assert page.is_hidden("#selection") and page.inner_html("main") == before
+        assert page.evaluate("[maxima.end_s - maxima.begin_s, heat.end_s - heat.begin_s]") == [86400, 86400]
+
+
+def test_the_heat_map_of_all_boards_is_that_of_the_span_asked_for_last(browser: Browser, served: Served) -> None:
+    with opened(browser, served.url + "/") as page:
+        late = held(page, "**/heat-7d.json*")
+        page.click("[data-span='7d']")
+        until(page, lambda: len(late) == 1)
+        page.evaluate("say('span', '24h'), drawHeat()")
+        before = page.inner_html("main")
+        with page.expect_response("**/heat-7d.json*"):
+            late[0].continue_()
+        page.wait_for_timeout(500)
+        assert page.inner_html("main") == before
 
 
 def test_a_page_is_drawn_whatever_its_address_asks_for(browser: Browser, served: Served) -> None:
