@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastenough.analysis import special
+from fastenough.analysis.measures import quantile_range, values_left_out
 from fastenough.analysis.merged import CountArray, FloatArray, Merged
 from fastenough.analysis.resampling import Blocks, NoInterval
 
@@ -51,15 +52,9 @@ class ResampledQuantiles:
         self._blocks: dict[bool, Blocks] = {}
 
     def bucket_ns(self, quantile: float) -> tuple[float, float]:
-        """Least and greatest value of the bucket of a quantile of all values; NaN with too few values, or in the
-        overflow bucket."""
-        merged = self.merged
-        if merged.n < round(1 / (1 - quantile)):
-            return math.nan, math.nan
-        lowest, highest = self._at(np.array([max(1, np.ceil(quantile * merged.n - 1e-9))]), quantile)
-        value = float(highest[0])
-        beyond = merged.overflow_from_ns is not None and value >= merged.overflow_from_ns
-        return (math.nan, math.nan) if beyond else (float(lowest[0]), value)
+        """Least and greatest value of the bucket of a quantile of all values; NaN with too few values, or among those
+        that an imported source only counted."""
+        return quantile_range(self.merged, quantile) or (math.nan, math.nan)
 
     def value_ns(self, quantile: float) -> float | None:
         """Upper bound of a quantile of all values, in ns; None if there is none."""
@@ -67,7 +62,10 @@ class ResampledQuantiles:
         return None if math.isnan(value) else value
 
     def edges(self, quantile: float) -> Edges | None:
-        """The quantile in each draw; None with too few blocks or independent disturbances above the quantile."""
+        """The quantile in each draw; None with too few blocks or independent disturbances above the quantile, or if
+        an imported source left values out."""
+        if values_left_out(self.merged):
+            return None
         blocks = self._blocks_at(quantile)
         ranks = blocks.ranks(quantile)
         return None if ranks is None else Edges(*self._at(ranks, quantile), blocks.number - 1)

@@ -138,6 +138,12 @@ def _overflow(merged: Merged) -> _Overflow | None:
     return _Overflow(lost, min(least, default=None))
 
 
+def values_left_out(merged: Merged) -> bool:
+    """Whether the source of an imported series left values out that are not stored."""
+    overflow = _overflow(merged)
+    return overflow is None or overflow.lost > 0
+
+
 def quantile_of(merged: Merged, quantile: float, confidence: float = CONFIDENCE) -> Quantile:
     """One quantile, with its interval: of the stored values, and of those that were only counted by the source of an
     imported series."""

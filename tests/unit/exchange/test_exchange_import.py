@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from fastenough.analysis import judge
+from fastenough.analysis.bootstrap import ResampledQuantiles
 from fastenough.analysis.estimates import estimates
 from fastenough.analysis.extremal import extremal_indices
 from fastenough.analysis.measures import QUANTILES, quantile_of, quantile_range
@@ -578,6 +579,8 @@ def _quantiles(content: bytes, folder: Path, name: str = "thread") -> list[tuple
     quantiles = [quantile_of(merged, quantile) for quantile in QUANTILES]
     ranges = [quantile_range(merged, quantile) for quantile in QUANTILES]
     assert [None if edges is None else edges[1] for edges in ranges] == [part.value_ns for part in quantiles]
+    resampled = ResampledQuantiles(merged)
+    assert [resampled.value_ns(quantile) for quantile in QUANTILES] == [part.value_ns for part in quantiles]
     assert all(part.lower_ns is None and part.reason is not None for part in quantiles)
     return [(part.value_ns, part.at_least_ns) for part in quantiles]
 
