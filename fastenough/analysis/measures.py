@@ -57,10 +57,11 @@ class Bound:
 
 @dataclass(frozen=True)
 class Measures:
-    """All measures of merged samples; times in ns, None where there is nothing to measure.
+    """All measures of merged samples; times in ns, None where there is nothing to measure, or where an imported source
+    left values out.
 
     For jitter, quantiles above the median are of the magnitude; minimum, mean and median are signed.  ``scope``: where
-    the intervals hold.
+    the intervals hold.  ``maximum_at_least_ns``: all that is known of a maximum among values that were left out.
     """
 
     n: int
@@ -74,6 +75,7 @@ class Measures:
     quantiles: tuple[Quantile, ...]
     bound: Bound
     scope: str = WITHIN_RUNS
+    maximum_at_least_ns: float | None = None
 
     def quantile(self, which: float) -> Quantile:
         return next(q for q in self.quantiles if q.quantile == which)
@@ -127,7 +129,7 @@ def _overflow(merged: Merged) -> _Overflow | None:
         source = series.source_summary
         if source is None:
             continue
-        if source.count is None and source.overflow != 0:
+        if source.leaves_out_unknown:
             return None
         if of_series := run.lost(series.id):
             end = run.totals[series.id].maximum
@@ -223,7 +225,7 @@ _NO_INTERVAL = (
 
 def measure(merged: Merged, confidence: float = CONFIDENCE) -> Measures:
     """All measures of merged samples."""
-    histogram = merged.histogram
+    histogram, known = merged.histogram, merged.known
 
     def in_ns(value: float | None) -> float | None:
         return None if value is None else value * merged.unit_ns
@@ -233,13 +235,21 @@ def measure(merged: Merged, confidence: float = CONFIDENCE) -> Measures:
         lost=merged.lost,
         missed=merged.missed,
         duration_ns=merged.duration_ns,
-        minimum_ns=in_ns(histogram.minimum),
-        mean_ns=in_ns(histogram.mean) if merged.mean_known else None,
-        standard_deviation_ns=in_ns(histogram.standard_deviation),
-        maximum_ns=merged.maximum_ns,
+        minimum_ns=in_ns(histogram.minimum) if known.minimum else None,
+        mean_ns=in_ns(histogram.mean) if known.mean else None,
+        standard_deviation_ns=in_ns(histogram.standard_deviation) if known.spread else None,
+        maximum_ns=merged.maximum_ns if known.maximum else None,
         quantiles=tuple(quantile_of(merged, quantile, confidence) for quantile in QUANTILES),
         bound=bound_above_maximum(merged, confidence),
+        maximum_at_least_ns=None if known.maximum else _least_maximum_ns(merged),
     )
+
+
+def _least_maximum_ns(merged: Merged) -> float | None:
+    """The least value that the maximum may have, where values without a known maximum were left out."""
+    overflow = _overflow(merged)
+    least = [merged.maximum_ns, None if overflow is None else overflow.from_ns]
+    return max((value_ns for value_ns in least if value_ns is not None), default=None)
 
 
 def highest_frequency_hz(latency_ns: float | None) -> float | None:

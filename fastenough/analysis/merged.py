@@ -57,6 +57,19 @@ def _by_machine(recordings: Sequence[Recording]) -> list[list[Recording]]:
 
 
 @dataclass(frozen=True)
+class Known:
+    """Whether figures of all values are known, where an imported source may have left values out or only counted them.
+
+    ``spread``: the standard deviation.
+    """
+
+    minimum: bool
+    mean: bool
+    spread: bool
+    maximum: bool
+
+
+@dataclass(frozen=True)
 class Merged:
     """Values of one kind, from one or more CPUs and runs, in the series' own unit.
 
@@ -125,11 +138,24 @@ class Merged:
         unit_ns = np.float64(self.unit_ns)
         return lowest * unit_ns, highest * unit_ns
 
-    @property
-    def mean_known(self) -> bool:
-        """False where values were only counted, and the source says no mean."""
-        return self.overflow_from_ns is None or all(
-            series.source_summary is None or series.source_summary.mean is not None for _, series in self.parts
+    @cached_property
+    def known(self) -> Known:
+        """What the sources of imported series leave known of all values."""
+        summaries = [
+            (series.source_summary, run.lost(series.id), bool(run.totals[series.id].wide))
+            for run, series in self.parts
+            if series.source_summary is not None
+        ]
+        return Known(
+            minimum=not any(
+                lost and stated.minimum is None and stated.overflow is None for stated, lost, _ in summaries
+            ),
+            mean=not any(
+                lost or (stated.mean is None and (wide or stated.leaves_out_unknown))
+                for stated, lost, wide in summaries
+            ),
+            spread=not any(lost or wide or stated.leaves_out_unknown for stated, lost, wide in summaries),
+            maximum=not any(lost and stated.maximum is None for stated, lost, _ in summaries),
         )
 
     @cached_property

@@ -141,13 +141,15 @@ def _printed(values: Merged) -> Iterator[Printed]:
     if minimum is None or maximum_ns is None:
         return
     minimum_ns = minimum * values.unit_ns
-    yield Printed("minimum", minimum_ns, minimum_ns)
+    if values.known.minimum:
+        yield Printed("minimum", minimum_ns, minimum_ns)
     for quantile in QUANTILES:
         edges_ns = quantile_range(values, quantile)
         if edges_ns is not None:
             least_ns, value_ns = edges_ns
             yield Printed(quantile_name(quantile), value_ns, least_ns)
-    yield Printed(MAXIMUM, maximum_ns, maximum_ns)
+    if values.known.maximum:
+        yield Printed(MAXIMUM, maximum_ns, maximum_ns)
 
 
 def _ways(parts: Iterable[Part], unit_ns: float) -> list[MeasuredBy]:

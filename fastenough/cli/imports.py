@@ -65,7 +65,7 @@ def _document(run_id: str, imported: ImportedRun) -> dict[str, object]:
                 "min": series.in_ns(series.minimum),
                 "max": series.in_ns(series.maximum),
                 "mean": series.in_ns(series.mean),
-                "overflow": series.overflow,
+                "overflow": None if series.overflow_unknown else series.overflow,
             }
             for series in imported.series
         ],
@@ -74,6 +74,8 @@ def _document(run_id: str, imported: ImportedRun) -> dict[str, object]:
 
 def _row(series: ImportedSeries) -> tuple[str, ...]:
     counts = ["–" if number is None else words.number(number) for number in (series.count, series.overflow)]
+    if series.overflow_unknown:
+        counts[1] = f"≥ {counts[1]}"
     statistics = (
         (series.minimum, words.microseconds_down),
         (series.mean, micros),

@@ -10,7 +10,7 @@ import click
 
 from fastenough.analysis import Measures, measure, merge_samples, words
 from fastenough.analysis.measures import QUANTILES
-from fastenough.analysis.uncertainty import UncertaintyBudget, budget_of, true_text
+from fastenough.analysis.uncertainty import MAXIMUM, UncertaintyBudget, budget_of, true_text
 from fastenough.cli.commands import Command
 from fastenough.cli.follow import follow
 from fastenough.cli.listing import differing, in_words, shared
@@ -52,18 +52,18 @@ def _families(measured: Measured) -> Iterator[tuple[str, dict[str, object], list
 
 def _cells(measures: Measures) -> tuple[str, ...]:
     us = words.microseconds
-    quantiles = [
-        us(quantile.value_ns) if quantile.at_least_ns is None else f"≥ {words.microseconds_down(quantile.at_least_ns)}"
-        for quantile in measures.quantiles
-    ]
+
+    def at_least(value_ns: float | None, least_ns: float | None) -> str:
+        return us(value_ns) if least_ns is None else f"≥ {words.microseconds_down(least_ns)}"
+
     return (
         words.number(measures.n),
         words.number(measures.lost),
         words.number(measures.missed),
         words.microseconds_down(measures.minimum_ns),
         us(measures.mean_ns),
-        *quantiles,
-        us(measures.maximum_ns),
+        *(at_least(quantile.value_ns, quantile.at_least_ns) for quantile in measures.quantiles),
+        at_least(measures.maximum_ns, measures.maximum_at_least_ns),
     )
 
 
@@ -101,10 +101,11 @@ def _print_stacked(title: str, columns: Sequence[tuple[str, ...]]) -> None:
 
 
 def _print_uncertainty(budgets: Budgets) -> None:
-    """Print where the true value of the greatest maximum of each name lies."""
+    """Print where the true value of the greatest maximum of each name lies, if all maxima of the name are known."""
     for name in dict.fromkeys(budget.series for budget in budgets.values()):
-        maxima = [budget.latencies[-1] for budget in budgets.values() if budget.series == name and budget.latencies]
-        if maxima:
+        filled = [budget.latencies for budget in budgets.values() if budget.series == name and budget.latencies]
+        maxima = [latency for latencies in filled for latency in latencies if latency.latency == MAXIMUM]
+        if maxima and len(maxima) == len(filled):
             greatest = max(maxima, key=lambda latency: latency.printed_ns)
             say(f"{name}: maximum {words.latency(greatest.printed_ns)}, {true_text(greatest)}")
 

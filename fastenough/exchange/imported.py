@@ -55,6 +55,12 @@ class ImportedSeries:
         return " ".join([self.name, *(f"{name} {value}" for name, value in traits.items())])
 
     @property
+    def overflow_unknown(self) -> bool:
+        """Whether values overflowed the histogram and the tool does not state their number: ``overflow`` is the least
+        one."""
+        return self.count is None and bool(self.overflow)
+
+    @property
     def placed(self) -> int:
         """Number of values in buckets."""
         return sum(count for _, _, count in self.buckets)

@@ -29,6 +29,11 @@ class SourceSummary:
     mean: float | None = None
     overflow: int | None = None
 
+    @property
+    def leaves_out_unknown(self) -> bool:
+        """Whether an unknown number of values is missing."""
+        return self.count is None and self.overflow != 0
+
 
 @dataclass(frozen=True)
 class Series:

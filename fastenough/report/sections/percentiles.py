@@ -17,9 +17,18 @@ _MOST_OPEN = 32
 """Longer tables are folded."""
 
 
+def _beyond(least_ns: float) -> Cell:
+    return Cell(None, f"≥ {words.microseconds_down(least_ns)}", "beyond the histogram")
+
+
+def _maximum(measures: Measures) -> Cell | float | None:
+    least_ns = measures.maximum_at_least_ns
+    return measures.maximum_ns if least_ns is None else _beyond(least_ns)
+
+
 def _cell(quantile: Quantile) -> Cell:
     if quantile.at_least_ns is not None:
-        return Cell(None, f"≥ {words.microseconds_down(quantile.at_least_ns)}", "beyond the histogram")
+        return _beyond(quantile.at_least_ns)
     if quantile.value_ns is None:
         return Cell(None, "–", "n too small")
     interval = words.microseconds_interval(quantile.lower_ns, quantile.upper_ns, " … ")
@@ -40,7 +49,7 @@ def _row(group: RunGroup, kind: SeriesKind, cpus: str, measures: Measures) -> li
         measures.mean_ns,
         measures.standard_deviation_ns,
         *(_cell(quantile) for quantile in measures.quantiles),
-        measures.maximum_ns,
+        _maximum(measures),
     ]
 
 

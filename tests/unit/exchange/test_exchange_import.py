@@ -19,7 +19,7 @@ from fastenough.analysis import judge
 from fastenough.analysis.bootstrap import ResampledQuantiles
 from fastenough.analysis.estimates import estimates
 from fastenough.analysis.extremal import extremal_indices
-from fastenough.analysis.measures import QUANTILES, quantile_of, quantile_range
+from fastenough.analysis.measures import QUANTILES, Measures, measure, quantile_of, quantile_range
 from fastenough.analysis.merged import merge_samples
 from fastenough.exchange import ImportedRun, Source, read_import, recording_lines
 from fastenough.exchange import read_source as source_at
@@ -606,6 +606,33 @@ def test_quantiles_have_their_rank_among_values_beyond_a_histogram_without_a_max
     assert _quantiles(text.encode(), tmp_path) == expected
 
 
+def _measures(content: bytes, folder: Path, name: str) -> Measures:
+    (folder / "content").write_bytes(content)
+    recording = recorded(folder / "content", folder)
+    return measure(merge_samples([(recording, series) for series in recording.series if series.name == name]))
+
+
+@pytest.mark.parametrize(
+    ("over", "buckets", "expected"),
+    [
+        (0, "1 50\n2 50\n", (1_500, 2_000, None)),
+        (9, "1 50\n2 50\n", (None, None, 3_000)),
+        (9, "", (None, None, None)),
+    ],
+)
+def test_mean_and_maximum_are_unknown_if_values_were_left_out(
+    over: int, buckets: str, expected: tuple[float | None, ...], tmp_path: Path
+) -> None:
+    """rtla --no-summary: what is beyond the histogram has no maximum."""
+    text = (
+        "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:10:00\n"
+        f"Index   Thr-000\n{buckets}over: {over}\n"
+    )
+    measures = _measures(text.encode(), tmp_path, "thread")
+    assert (measures.mean_ns, measures.maximum_ns, measures.maximum_at_least_ns) == expected
+    assert (measures.standard_deviation_ns is None) == (measures.mean_ns is None)
+
+
 def test_no_quantile_is_known_if_the_number_beyond_the_histogram_is_not(tmp_path: Path) -> None:
     """OSADL states maxima, and no number of values beyond its histogram of 9 µs."""
     dataset: dict[str, Any] = {
@@ -614,8 +641,12 @@ def test_no_quantile_is_known_if_the_number_beyond_the_histogram_is_not(tmp_path
     }
     for maximum, expected in ((4, [2_000, *[4_000] * 4, None]), (5_000, [None] * 6)):
         dataset["latency"]["maxima"] = [maximum]
-        quantiles = _quantiles(json.dumps(dataset).encode(), tmp_path, "wakeup")
-        assert quantiles == [(value, None) for value in expected]
+        content = json.dumps(dataset).encode()
+        assert _quantiles(content, tmp_path, "wakeup") == [(value, None) for value in expected]
+        assert (_measures(content, tmp_path, "wakeup").mean_ns is None) == (maximum > 4)
+        done = command_line("import", "content", "--json", cwd=tmp_path)
+        [run] = json.loads(done.stdout)["runs"]
+        assert run["series"][0]["overflow"] == (0 if maximum == 4 else None)
 
 
 @pytest.mark.parametrize(
