@@ -77,7 +77,7 @@ class AbTest:
 
 @dataclass(frozen=True)
 class AbRuns:
-    """The finished runs in order.
+    """The finished runs in order: those of complete pairs, then a single one, if any.
 
     ``order``: the arm of each, see :func:`order_of_arms`; ``signal``: number of the signal that stopped the test, or 0.
     """
@@ -209,8 +209,10 @@ class _AbCampaign(OneCampaign):
         return [position for position in range(self.trial.runs) if position not in self.made]
 
     def result(self, signal: int = 0) -> AbRuns:
-        runs = tuple(self.made[position] for position in sorted(self.made))
-        return AbRuns(self.campaign, runs, self.order, signal)
+        """The runs so far.  Those of a resumed test may lack a pair before others."""
+        positions = sorted(self.made, key=lambda position: (position ^ 1 not in self.made, position))
+        runs, order = (tuple(values[position] for position in positions) for values in (self.made, self.order))
+        return AbRuns(self.campaign, runs, order, signal)
 
     def is_decided(self, decided: Decided) -> bool:
         """Whether the runs end with a complete round and are enough."""

@@ -127,7 +127,7 @@ def test_a_trial_ends_with_the_round_that_decides_it(tmp_path: Path, probe_binar
         )
 
     made = make(resume=False)
-    assert (made.rounds, len(made.runs), len(made.order), looks) == (4, 16, 20, [6, 8])
+    assert (made.rounds, len(made.runs), len(made.order), looks) == (4, 16, 16, [6, 8])
     assert make(resume=True) == made and len(store.runs()) == 16
 
 
