@@ -195,13 +195,14 @@ def independent_rates(
     return (first[0] / sizes[0], first[1] / sizes[0]), (second[0] / sizes[1], second[1] / sizes[1])
 
 
-def _kind(series: Series) -> str:
+def kind_name(series: Series) -> str:
+    """Name of a series with its labels."""
     label = ", ".join(f"{name} {value}" for name, value in sorted(series.labels.items()))
     return f"{series.name} ({label})" if label else series.name
 
 
 def _judged_kinds(run: Recording) -> list[str]:
-    return list(dict.fromkeys(map(_kind, judged_series(run))))
+    return list(dict.fromkeys(map(kind_name, judged_series(run))))
 
 
 def _pairs(first: Recording, second: Recording) -> list[tuple[str, str]]:
@@ -209,7 +210,7 @@ def _pairs(first: Recording, second: Recording) -> list[tuple[str, str]]:
 
     Instruments, boards, user space and kernel use different names for the same latency.
     """
-    first_kinds, second_kinds = (list(dict.fromkeys(map(_kind, run.series))) for run in (first, second))
+    first_kinds, second_kinds = (list(dict.fromkeys(map(kind_name, run.series))) for run in (first, second))
     pairs = [(name, name) for name in first_kinds if name in second_kinds]
     judged = [_judged_kinds(run) for run in (first, second)]
     if not any(name in judged[1] for name in judged[0]):
@@ -232,7 +233,7 @@ def _sides(base: Sequence[Recording], other: Sequence[Recording], pair: tuple[st
     """Merge two groups of runs; None if one has no samples; raises MixedRuns."""
     name = " and ".join(dict.fromkeys(pair))
     parts = [
-        [(run, series) for run in runs for series in run.series if _kind(series) == kind]
+        [(run, series) for run in runs for series in run.series if kind_name(series) == kind]
         for runs, kind in zip((base, other), pair, strict=True)
     ]
     keys = [series_values(*group[0]) for group in parts]

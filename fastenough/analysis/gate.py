@@ -15,12 +15,12 @@ from fastenough.analysis.assessment import Judgment
 from fastenough.analysis.bootstrap import difference_of, no_interval_of_difference
 from fastenough.analysis.checks import findings_of
 from fastenough.analysis.clusters import holm
-from fastenough.analysis.compare import Comparison, Sides
+from fastenough.analysis.compare import Comparison, Sides, kind_name
 from fastenough.analysis.differences import all_differences, differing_keys, run_values
 from fastenough.analysis.excluded_runs import ExcludedRuns, RequiredOfRun, Selection, exclusion_text, forbids_pass
 from fastenough.analysis.instructions import InstructionComparison, PathComparison, PathFigure, difference_text
 from fastenough.analysis.machine import is_emulated
-from fastenough.analysis.merged import grouped, load_name
+from fastenough.analysis.merged import grouped, judged_series, load_name
 from fastenough.analysis.nights import NightsEvidence
 from fastenough.model import BadInput, Requirement, Verdict
 from fastenough.recording import Recording
@@ -211,6 +211,7 @@ def departures(runs: Group, baselines: Group, allowed: AllowedDepartures) -> lis
     for group, nearest in pairs:
         if nearest:
             result += _other_environment(group[0], nearest[0], allowed)
+            result += _other_series(group, nearest, "processor" not in allowed.differs)
     return result
 
 
@@ -235,6 +236,31 @@ def _other_environment(run: Recording, base: Recording, allowed: AllowedDepartur
         if key.name in ENVIRONMENT and key.name not in allowed.differs:
             texts = all_differences([key], values, others)
             yield Departure(subject_of(run), f"same {key.name} as the baseline", "; ".join(texts))
+
+
+def _cpus_by_kind(runs: Group) -> dict[str, set[int | None]]:
+    """The CPUs of each judged latency that has values or missed periods."""
+    cpus: dict[str, set[int | None]] = {}
+    for run in runs:
+        for series in judged_series(run):
+            if run.totals[series.id].total or run.missed(series.id):
+                cpus.setdefault(kind_name(series), set()).add(series.cpu)
+    return cpus
+
+
+def _other_series(runs: Group, baseline: Group, same_cpus: bool) -> Iterator[Departure]:
+    """Judged latencies of the baseline that have no values, and differences in their CPUs: the values of all CPUs are
+    merged, so that another set of CPUs hides a growth, or shows one that is none."""
+    before, now = _cpus_by_kind(baseline), _cpus_by_kind(runs)
+    if not before.keys() & now.keys():  # a board and an instrument name one latency differently
+        before, now = ({"latency": set[int | None]().union(*cpus.values())} for cpus in (before, now))
+    subject = subject_of(runs[0])
+    for name, cpus in before.items():
+        if not now.get(name):
+            yield Departure(subject, "every latency of the baseline is measured", f"{name} has no values")
+        elif same_cpus and None not in cpus | now[name] and cpus != now[name]:
+            compared = (words.cpus(sorted(cpu for cpu in side if cpu is not None)) for side in (now[name], cpus))
+            yield Departure(subject, "same CPUs as the baseline", f"{name}: {' against '.join(compared)}")
 
 
 def is_same_act(first: Recording, second: Recording) -> bool:

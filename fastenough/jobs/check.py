@@ -203,12 +203,13 @@ def _unused_reason(limit: Limit, runs: Sequence[Recording]) -> str:
 def _windows(pair: BaselinePair, selected: _RunSelection) -> list[BaselinePair]:
     """The runs, then the runs with earlier ones, of which each window has twice as many runs as the one before."""
     nights = earlier_nights(selected.store, pair.runs, pair.baseline, selected.read)
-    windows, taken = [pair], len(pair.runs)
+    windows, taken, names = [pair], len(pair.runs), {side.name for side in pair.sides}
     while taken < len(pair.runs) + len(nights):
         taken = min(2 * taken, len(pair.runs) + len(nights))
         runs = (*pair.runs, *nights[: taken - len(pair.runs)])
         _, sides = sides_of(pair.baseline, runs)
-        windows.append(replace(pair, runs=runs, sides=tuple(side for side in sides if side.judged)))
+        judged = tuple(side for side in sides if side.judged and side.name in names)
+        windows.append(replace(pair, runs=runs, sides=judged))
     return windows
 
 

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The gate compares the same latencies on the same CPUs as the baseline, in each window of nights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fastenough.analysis.gate import AllowedDepartures, Growth, Limit
+from fastenough.jobs.check import CheckResult, check
+from fastenough.jobs.limits import Limits
+from fastenough.model import Verdict
+from fastenough.recording import Recording
+from fastenough.store import Store
+from tests.support.recordings import Plan, recording, write
+
+DAY_NS = 86_400 * 10**9
+LIMIT = Limit("limit 1", Growth(0.9, more_share=0.1))
+NONE = np.empty(0, dtype=np.int64)
+TWO_LATENCIES = {"probe": "made-up", "parameters": {"size": 1}}
+
+
+def _values(seed: int, *levels_us: float) -> list[list[NDArray[np.int64]]]:
+    """On one CPU of each level, 60 intervals; level 0: no values."""
+    random = np.random.default_rng(seed)
+    return [
+        [(level * random.lognormal(0, 0.3, 500) * 1000).astype(np.int64) if level else NONE for _ in range(60)]
+        for level in levels_us
+    ]
+
+
+class Gate:
+    """A baseline, and a store of later nights; ``two``: CPU 0 measures another latency, without a period."""
+
+    def __init__(self, folder: Path, *levels_us: float, two: bool = False) -> None:
+        self.folder, self.two = folder, two
+        self.store = Store(folder / "store")
+        self.baseline = recording(folder, self._plan(0, "base", *levels_us))
+
+    def _plan(self, day: int, run_id: str, *levels_us: float) -> Plan:
+        plan = Plan(_values(day, *levels_us), run_id=run_id, begin_ns=day * DAY_NS)
+        if self.two:
+            plan.views, plan.first_series, plan.head = ("wakeup",), {"name": "other"}, dict(TWO_LATENCIES)
+            plan.series, plan.interval_ns = {"period_ns": None}, 10**9
+        return plan
+
+    def night(self, day: int, *levels_us: float) -> Recording:
+        writer = self.store.begin({})
+        for line in write(self.folder / "night", self._plan(day, writer.id, *levels_us)).read_bytes().splitlines(True):
+            writer.line(line)
+        writer.end()
+        return self.store.load(writer.id)
+
+    def checked(self, night: Recording, *differs: str) -> CheckResult:
+        return check([night], [self.baseline], Limits((LIMIT,), AllowedDepartures(differs)), self.store)
+
+
+@pytest.mark.parametrize(("before", "now"), [((20, 60), (26,)), ((60,), (75, 20))])
+def test_other_cpus_than_those_of_the_baseline_do_not_hide_a_growth(
+    before: tuple[float, ...], now: tuple[float, ...], tmp_path: Path
+) -> None:
+    """All CPUs together are faster, since the slow one is missing, or a fast one was added."""
+    gate = Gate(tmp_path, *before)
+    checked = gate.checked(gate.night(1, *now))
+    assert [result.verdict for result in checked.limits] == [Verdict.PASS]
+    assert checked.verdict is Verdict.FAIL and len(checked.departures) == 1
+    assert gate.checked(gate.night(1, *now), "processor").verdict is Verdict.PASS
+    same = gate.checked(gate.night(1, *before))
+    assert same.verdict is Verdict.PASS and not same.departures
+
+
+def test_a_latency_without_values_is_not_left_out(tmp_path: Path) -> None:
+    """And earlier nights that have it do not end in an internal error."""
+    gate = Gate(tmp_path, 20, 60, two=True)
+    assert gate.checked(gate.night(1, 20, 60)).verdict is Verdict.PASS
+    alone = gate.checked(gate.night(2, 0, 60))
+    assert alone.verdict is Verdict.FAIL and len(alone.limits) == len(alone.departures) == 1
+    undecided = gate.checked(gate.night(3, 0, 66))
+    assert undecided.verdict is Verdict.FAIL and len(undecided.limits) == len(undecided.departures) == 1
