@@ -163,14 +163,14 @@ def no_interval_of_difference(first: ResampledQuantiles, second: ResampledQuanti
 def difference_of(
     first: Edges | None, second: Edges | None, more_ns: float = 0.0, more_share: float = 0.0
 ) -> BootstrapDifference | None:
-    """Second less first, less the allowed growth: a time, and a share of the first.
+    """Second less first, less the allowed growth: a time, and a share of the first's magnitude.
 
     The draws of the second are permuted, since both samples use the same random numbers.
     """
     if first is None or second is None:
         return None
     order = np.random.default_rng(_SEED).permutation(second.lowest.size)
-    low, high = ((1 + more_share) * edge + more_ns for edge in (first.lowest, first.highest))
+    low, high = (edge + more_share * np.abs(edge) + more_ns for edge in (first.lowest, first.highest))
     return BootstrapDifference(
         second.lowest[order] - high, second.highest[order] - low, min(first.freedom, second.freedom)
     )

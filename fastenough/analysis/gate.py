@@ -34,7 +34,7 @@ farther out; where several limits or windows share an error, it is read at their
 
 @dataclass(frozen=True)
 class Growth:
-    """The allowed increase of a quantile over the baseline: a time, or a share of the baseline's."""
+    """The allowed increase of a quantile over the baseline: a time, or a share of the magnitude of the baseline's."""
 
     quantile: float
     more_ns: float = 0.0
@@ -48,6 +48,10 @@ class Growth:
                 f"confidence {words.percent(self.confidence)} is too high for a limit on growth; "
                 f"use {words.percent(MOST_CONFIDENCE)} or less"
             )
+
+    def most_ns(self, base_ns: float) -> float:
+        """The greatest allowed quantile; that of a jitter may be below zero."""
+        return base_ns + self.more_share * abs(base_ns) + self.more_ns
 
     @property
     def allowed(self) -> str:
@@ -403,7 +407,7 @@ def growth_requirements(pair: BaselinePair, growth: Growth) -> list[RequiredOfRu
     for sides in pair.sides:
         base_ns = sides.base.value_ns(growth.quantile)
         if base_ns is not None:
-            limit_ns = max(1, int(base_ns * (1 + growth.more_share) + growth.more_ns))
+            limit_ns = max(1, int(growth.most_ns(base_ns)))
             required = Requirement(limit_ns, 1 - growth.quantile, growth.confidence)
             requirements.append(RequiredOfRun(pair.runs[0], required, sides.other.merged.name))
     return requirements

@@ -87,7 +87,7 @@ def allowed_quantile(base: ResampledQuantiles, growth: Growth, error: float) -> 
     edges = base.edges(growth.quantile)
     if edges is None or base.value_ns(growth.quantile) is None:
         return None
-    lower, upper = ((1 + growth.more_share) * end + growth.more_ns for end in edges.interval(1 - 2 * error))
+    lower, upper = map(growth.most_ns, edges.interval(1 - 2 * error))
     return lower, upper
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fastenough.analysis.bootstrap import Edges, difference_of
 from fastenough.analysis.gate import AllowedDepartures, Growth, Limit
 from fastenough.jobs.check import CheckResult, check
 from fastenough.jobs.limits import Limits
@@ -80,3 +81,14 @@ def test_a_latency_without_values_is_not_left_out(tmp_path: Path) -> None:
     assert alone.verdict is Verdict.FAIL and len(alone.limits) == len(alone.departures) == 1
     undecided = gate.checked(gate.night(3, 0, 66))
     assert undecided.verdict is Verdict.FAIL and len(undecided.limits) == len(undecided.departures) == 1
+
+
+def test_a_share_of_a_quantile_below_zero_is_no_decrease() -> None:
+    """The median of a jitter: -1,000 ns before and after; it may be -900 ns."""
+    before, later = np.full(4000, -1000.0), np.full(4000, -800.0)
+    edges = Edges(before, before, 60)
+    difference = difference_of(edges, edges, more_share=0.1)
+    assert difference is not None and difference.is_no_more(0.95) and difference.chance_of_no_more() > 0.5
+    assert Growth(0.5, more_share=0.1).most_ns(-1000.0) == pytest.approx(-900.0)
+    slower = difference_of(edges, Edges(later, later, 60), more_share=0.1)
+    assert slower is not None and slower.chance_of_no_more() < 0.05
