@@ -146,3 +146,19 @@ def test_missed_periods_leave_nothing_to_say_about_values_above_the_maximum(tmp_
     whole = merge_samples([(complete, complete.series[0])])
     assert measure(whole).bound.n == whole.judged
     assert any(each.miss_rate == 0 for each in all_supported([whole], 0.95))
+
+
+def test_lost_values_may_exceed_a_compared_limit(tmp_path: Path) -> None:
+    """600 of 30,000 values exceed the limit, against none of 27,000: among the 3,000 lost ones there may be as many."""
+    above = [np.full(1000, 20_000) for _ in range(30)]
+    for row in above:
+        row[::50] = 200_000
+    below = [np.full(900, 20_000) for _ in range(30)]
+    for lost, differs in ((0, True), (3000, False)):
+        runs = [
+            recording(tmp_path, Plan([rows], run_id=name, lost=count, views=("wakeup",)))
+            for name, rows, count in (("first", above, 0), ("second", below, lost))
+        ]
+        [rate] = [rate for found in compare(*runs, limits_ns=[100_000]) for rate in found.rates]
+        assert rate.second == (0, 27_000 + lost)
+        assert (rate.upper < 0, rate.p_value < 0.05) == (differs, differs)
