@@ -79,6 +79,11 @@ def _write(out: Path | None, load: Load | None) -> Path | None:
     return out
 
 
+def as_argument(load_file: Path) -> str:
+    """The path of a load file as --load takes it: with a slash, unlike the name of a load."""
+    return str(load_file) if load_file.is_absolute() else f"./{load_file}"
+
+
 def _extent(board: str, budget_ns: int | None, trials: int | None) -> HuntExtent:
     """The extent that these options request; raises BadInput."""
     if is_deterministic(board):
@@ -150,7 +155,7 @@ def _print_result(hunted: HuntResult, culprit: MonitoredRun | None, out: Path | 
             say(f"cause: {culprit.cause}")
         if load is not None:
             say(
-                f"load file: {written}; use it with: fastenough run PROBE --load none,./{written}"
+                f"load file: {written}; use it with: fastenough run PROBE --load none,{as_argument(written)}"
                 if written
                 else "load file (write it with --out FILE.toml):"
             )

@@ -20,7 +20,7 @@ import pytest
 from fastenough.board import open_board
 from fastenough.campaign import Entry, Plan
 from fastenough.campaign.load_file import read_load
-from fastenough.cli.hunt import progress_note
+from fastenough.cli.hunt import as_argument, progress_note
 from fastenough.hunt.extent import AFTER_S, SearchTime
 from fastenough.hunt.recipes import IN_PHASES, IN_TURNS, as_file, description_of, load_of, turn_of
 from fastenough.hunt.space import Part, Recipe, Space
@@ -248,6 +248,14 @@ def test_a_trial_is_told_with_the_stressors_in_it() -> None:
     assert progress_note(TrialRequest(turns[:1], Phase.HALVING)) == f"{Phase.HALVING}: fork, vm"
     assert progress_note(TrialRequest(turns, Phase.GROUPS)) == f"{Phase.GROUPS}: 2 stressors"
     assert progress_note(TrialRequest("full", Phase.FIXED)) == f"{Phase.FIXED}"
+
+
+def test_the_path_of_a_load_file_can_be_given_as_a_load() -> None:
+    assert [as_argument(Path(name)) for name in ("worst.toml", "a/b.toml", "/a/b.toml")] == [
+        "./worst.toml",
+        "./a/b.toml",
+        "/a/b.toml",
+    ]
 
 
 @pytest.mark.parametrize("between_s", [0.0, 2.0])
