@@ -425,6 +425,12 @@ def cautions(recordings: Sequence[Recording]) -> list[str]:
         for problem in findings_of(recording)
         if problem.verdict is Verdict.BROKEN
     ]
+    broken += [
+        f"run {recording.run_id}: {words.counted(missed, 'missed period')} without a value; quantiles are those of the "
+        "other activations"
+        for recording in recordings
+        if (missed := sum(recording.missed(series.id) for series in judged_series(recording) if not series.corrected))
+    ]
     if any(map(counts_instructions, recordings)):
         return [*broken, INSTRUCTIONS]
     return [*broken, *(["emulated: timing is not meaningful"] if any(map(is_emulated, recordings)) else [])]

@@ -324,12 +324,24 @@ def _growth_text(result: _GrowthResult) -> str:
     )
 
 
+def missed_without_values(sides: Sides, verdict: Verdict) -> str | None:
+    """Why missed periods forbid a PASS or FAIL by quantiles: each exceeds every limit and none has a value, so that the
+    quantile of all activations is greater than that of the values."""
+    which = {Verdict.PASS: sides.other, Verdict.FAIL: sides.base}.get(verdict)
+    if which is None or not which.merged.missed_uncharged:
+        return None
+    missed = words.counted(which.merged.missed_uncharged, "missed period")
+    where = "" if which is sides.other else " of the baseline"
+    return f"{missed}{where} without a value; use limit with a miss-rate, which counts each of them"
+
+
 def _judged_growth(result: _GrowthResult, slower: bool) -> LimitResult:
     against = most_severe_finding((*result.pair.runs, *result.pair.baseline))
-    verdict, reason = Verdict.PASS if result.within else Verdict.INCONCLUSIVE, _growth_text(result)
-    if slower:
-        verdict = Verdict.FAIL
-    elif not result.within and result.p_value is not None:
+    verdict = Verdict.FAIL if slower else Verdict.PASS if result.within else Verdict.INCONCLUSIVE
+    reason, unknown = _growth_text(result), missed_without_values(result.sides, verdict)
+    if unknown is not None:
+        verdict, reason = Verdict.INCONCLUSIVE, f"{reason}; {unknown}"
+    elif verdict is Verdict.INCONCLUSIVE and result.p_value is not None:
         reason += f": not enough evidence that it is at most {result.growth.allowed}; measure longer"
     runs = result.pair.runs
     if against is not None and (against[0] is Verdict.BROKEN or verdict is Verdict.PASS or is_emulated(runs[0])):

@@ -11,7 +11,7 @@ from fastenough.analysis.bootstrap import ResampledQuantiles
 from fastenough.analysis.clusters import size_at_all_scales
 from fastenough.analysis.compare import Sides, sides_of
 from fastenough.analysis.disturbances import exceedances_over_time
-from fastenough.analysis.gate import BaselinePair, Growth, Limit, LimitResult, subject_of
+from fastenough.analysis.gate import BaselinePair, Growth, Limit, LimitResult, missed_without_values, subject_of
 from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.nights import (
     NightsEvidence,
@@ -97,17 +97,19 @@ def _size(values: ResampledQuantiles, limit_ns: float | None) -> float:
 
 
 def exceedances_of(question: NightsQuestion, run: Recording) -> RunExceedances | None:
-    """Values of a run above the allowed quantile; None if it lacks the series."""
+    """Values of a run above the allowed quantile, and its missed periods without a value; None if it lacks the
+    series."""
     try:
         _, all_sides = sides_of(question.pair.baseline, [run])
     except BadInput:
         return None
     values = next((sides.other for sides in all_sides if sides.name == question.sides.name), None)
-    if values is None or question.limits_ns is None or not values.merged.n:
+    if values is None or question.limits_ns is None or not values.merged.judged:
         return None
-    surely, possibly = values.above(question.growth.quantile, question.limits_ns)
+    missed = values.merged.missed_uncharged
+    surely, possibly = (count + missed for count in values.above(question.growth.quantile, question.limits_ns))
     size = max(question.size, _size(values, question.limits_ns[0]))
-    return RunExceedances(run.run_id, run.head.begin.wall_ns, values.merged.n, surely, possibly, size)
+    return RunExceedances(run.run_id, run.head.begin.wall_ns, values.merged.judged, surely, possibly, size)
 
 
 def judge_over_nights(question: NightsQuestion, data: NightsData) -> LimitResult:
@@ -119,6 +121,8 @@ def judge_over_nights(question: NightsQuestion, data: NightsData) -> LimitResult
     else:
         evidence = evidence_of(nights_of(data.runs, allowed), allowed, growth.confidence, question.tests)
         verdict, reason = evidence.verdict, f"{series}: {_values(question)}{evidence_text(evidence, data.begin)}"
+        if verdict is Verdict.FAIL and (unknown := missed_without_values(question.sides, verdict)) is not None:
+            verdict, reason = Verdict.INCONCLUSIVE, f"{reason}; {unknown}"
     run = question.pair.runs[0]
     against = data.against
     if against is not None and (against[0] is Verdict.BROKEN or verdict is Verdict.PASS or is_emulated(run)):

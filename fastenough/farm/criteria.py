@@ -17,7 +17,7 @@ from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.bootstrap import BootstrapDifference, difference_of, no_interval_of_difference
 from fastenough.analysis.checks import findings_between
 from fastenough.analysis.compare import Sides, sides_of
-from fastenough.analysis.gate import Growth, beside, subject_of
+from fastenough.analysis.gate import Growth, beside, missed_without_values, subject_of
 from fastenough.analysis.merged import MixedRuns, judged_series
 from fastenough.model import BadInput, Requirement, Verdict
 from fastenough.recording import Recording
@@ -152,7 +152,9 @@ class SlowdownCriterion:
             seen = list(_series_differences(self.growth, runs, first))
         except MixedRuns as error:
             return CriterionResult(Rating.UNDECIDED, (str(error),))
-        return self._rate(seen, [why for _, why in against], len(_keys(first)), _confidence_of_look(confidence, looks))
+        reasons = [why for _, why in against]
+        reasons += filter(None, (missed_without_values(difference.sides, Verdict.PASS) for difference in seen))
+        return self._rate(seen, reasons, len(_keys(first)), _confidence_of_look(confidence, looks))
 
     def _rate(
         self, seen: Sequence[_SeriesDifference], against: Sequence[str], loads: int, confidence: float
@@ -166,7 +168,9 @@ class SlowdownCriterion:
         slower = [
             text
             for difference, text in zip(seen, texts, strict=True)
-            if difference.beyond is not None and difference.beyond.chance_of_no_more() <= error
+            if difference.beyond is not None
+            and difference.beyond.chance_of_no_more() <= error
+            and missed_without_values(difference.sides, Verdict.FAIL) is None
         ]
         if slower:
             return CriterionResult(Rating.BAD, tuple(slower))

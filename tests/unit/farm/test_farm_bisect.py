@@ -285,3 +285,15 @@ def test_what_an_installed_configuration_must_run_is_said_by_its_name() -> None:
     assert with_install_command(plan, ["a", "b"], ["install", "{}"], "*").changes["b"].kernel == "*"
     with pytest.raises(BadInput, match="requires --install"):
         with_install_command(plan, ["a", "b"], [], "*")
+
+
+@pytest.mark.parametrize(("missed", "rating"), [(0, Rating.GOOD), (1600, Rating.UNDECIDED)])
+def test_missed_periods_without_a_value_are_not_good(missed: int, rating: Rating, tmp_path: Path) -> None:
+    """A fifth of the periods has no value; the others are as fast as those of the first configuration."""
+    random = np.random.default_rng(1)
+    runs = []
+    for name, without in (("first", 0), ("here", missed)):
+        values = [np.array_split(300_000 + random.integers(0, 90_000, 8000 - without), 40)]
+        plan = Plan(values, name, "none", marks=("emulated",), period_ns=PERIOD_NS, views=("wakeup",), missed=without)
+        runs.append([recording(tmp_path, replace(plan, interval_ns=200 * PERIOD_NS))])
+    assert SLOWER.look(runs[1], runs[0], 0.99, 0).rating is rating

@@ -10,9 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from fastenough.analysis.bootstrap import Edges, difference_of
+from fastenough.analysis.compare import cautions
 from fastenough.analysis.gate import AllowedDepartures, Growth, Limit
 from fastenough.jobs.check import CheckResult, check
 from fastenough.jobs.limits import Limits
+from fastenough.jobs.nights import SinceChange
 from fastenough.model import Verdict
 from fastenough.recording import Recording
 from fastenough.store import Store
@@ -36,21 +38,23 @@ def _values(seed: int, *levels_us: float) -> list[list[NDArray[np.int64]]]:
 class Gate:
     """A baseline, and a store of later nights; ``two``: CPU 0 measures another latency, without a period."""
 
-    def __init__(self, folder: Path, *levels_us: float, two: bool = False) -> None:
+    def __init__(self, folder: Path, *levels_us: float, two: bool = False, missed: int = 0) -> None:
         self.folder, self.two = folder, two
         self.store = Store(folder / "store")
-        self.baseline = recording(folder, self._plan(0, "base", *levels_us))
+        self.baseline = recording(folder, self._plan(0, "base", missed, *levels_us))
 
-    def _plan(self, day: int, run_id: str, *levels_us: float) -> Plan:
-        plan = Plan(_values(day, *levels_us), run_id=run_id, begin_ns=day * DAY_NS)
+    def _plan(self, day: int, run_id: str, missed: int, *levels_us: float) -> Plan:
+        plan = Plan(_values(day, *levels_us), run_id=run_id, begin_ns=day * DAY_NS, missed=missed)
         if self.two:
             plan.views, plan.first_series, plan.head = ("wakeup",), {"name": "other"}, dict(TWO_LATENCIES)
             plan.series, plan.interval_ns = {"period_ns": None}, 10**9
         return plan
 
-    def night(self, day: int, *levels_us: float) -> Recording:
+    def night(self, day: int, *levels_us: float, missed: int = 0) -> Recording:
         writer = self.store.begin({})
-        for line in write(self.folder / "night", self._plan(day, writer.id, *levels_us)).read_bytes().splitlines(True):
+        for line in (
+            write(self.folder / "night", self._plan(day, writer.id, missed, *levels_us)).read_bytes().splitlines(True)
+        ):
             writer.line(line)
         writer.end()
         return self.store.load(writer.id)
@@ -92,3 +96,27 @@ def test_a_share_of_a_quantile_below_zero_is_no_decrease() -> None:
     assert Growth(0.5, more_share=0.1).most_ns(-1000.0) == pytest.approx(-900.0)
     slower = difference_of(edges, Edges(later, later, 60), more_share=0.1)
     assert slower is not None and slower.chance_of_no_more() < 0.05
+
+
+@pytest.mark.parametrize(
+    ("before", "missed", "slower", "expected"),
+    [
+        (0, 0, 1.0, Verdict.PASS),
+        (0, 6000, 1.0, Verdict.INCONCLUSIVE),
+        (0, 6000, 1.5, Verdict.FAIL),
+        (6000, 0, 1.5, Verdict.INCONCLUSIVE),
+        (6000, 0, 1.0, Verdict.PASS),
+    ],
+)
+def test_missed_periods_without_a_value_exceed_every_quantile(
+    before: int, missed: int, slower: float, expected: Verdict, tmp_path: Path
+) -> None:
+    """A sixth of all activations never took place, so the quantile at 90 % of all is not that of the values."""
+    gate = Gate(tmp_path, 20, two=True, missed=before)
+    night = gate.night(1, 20 * slower, missed=missed)
+    assert gate.checked(night).verdict is expected
+    assert len(cautions([gate.baseline, night])) == (before > 0) + (missed > 0)
+    nights = [night, *(gate.night(day, 20 * slower, missed=missed) for day in range(2, 10))]
+    since = check([nights[-1]], [gate.baseline], Limits((LIMIT,)), gate.store, since=SinceChange())
+    by_nights = {(0, 6000, 1.0): Verdict.FAIL, (6000, 0, 1.0): Verdict.INCONCLUSIVE}
+    assert since.verdict is by_nights.get((before, missed, slower), expected)
