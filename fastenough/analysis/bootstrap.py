@@ -56,6 +56,15 @@ class ResampledQuantiles:
         that an imported source only counted."""
         return quantile_range(self.merged, quantile) or (math.nan, math.nan)
 
+    def bucket_of_activations_ns(self, quantile: float) -> tuple[float, float]:
+        """The same of all activations: missed periods without a value exceed all values.  NaN if it is among them, and
+        for a jitter, whose values below zero they do not exceed."""
+        merged = self.merged
+        if not merged.missed_uncharged:
+            return self.bucket_ns(quantile)
+        share = quantile * merged.judged / max(1, merged.n)
+        return self.bucket_ns(share) if share < 1 and not merged.two_sided else (math.nan, math.nan)
+
     def value_ns(self, quantile: float) -> float | None:
         """Upper bound of a quantile of all values, in ns; None if there is none."""
         value = self.bucket_ns(quantile)[1]

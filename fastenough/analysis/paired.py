@@ -313,7 +313,7 @@ def _edges(pairs: Sequence[_ResampledPair], quantile: float) -> FloatArray | Non
     beyond = min(arm.merged.n for pair in pairs for arm in pair.arms) * (1 - quantile)
     if beyond < LEAST_BEYOND - 1e-6:
         return None
-    edges = np.array([[arm.bucket_ns(quantile) for arm in pair.arms] for pair in pairs])
+    edges = np.array([[arm.bucket_of_activations_ns(quantile) for arm in pair.arms] for pair in pairs])
     return None if np.isnan(edges).any() else edges
 
 

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The effect of a change after which activations are missed that no value stands for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastenough.analysis.paired import Pair, paired
+from fastenough.recording import Recording
+from tests.support.presence import present
+from tests.support.recordings import Plan, recording
+
+
+def _run(folder: Path, number: int, missed: int) -> Recording:
+    """5,000 activations without a period, of which some have no value."""
+    random = np.random.default_rng(number)
+    values = np.array_split((20_000 * random.lognormal(0, 0.3, 5000 - missed)).astype(np.int64), 5)
+    plan = Plan([values], run_id=f"run-{number}", missed=missed, views=("wakeup",), interval_ns=10**9)
+    plan.head, plan.series = {"probe": "made-up", "parameters": {"size": 1}}, {"period_ns": None}
+    return recording(folder, plan)
+
+
+@pytest.mark.parametrize(("missed", "quantiles"), [(0, [0.5, 0.95, 0.99]), (500, [0.5]), (2600, [])])
+def test_missed_activations_exceed_each_quantile(missed: int, quantiles: list[float], tmp_path: Path) -> None:
+    pairs = [
+        Pair(_run(tmp_path, 2 * number, 0), _run(tmp_path, 2 * number + 1, missed), number % 2 == 0)
+        for number in range(8)
+    ]
+    effects = present(paired(pairs), "effects")
+    assert [effect.quantile for effect in effects.effects] == quantiles
+    for effect in effects.effects[:1]:
+        truth = np.quantile(20_000 * np.random.default_rng(0).lognormal(0, 0.3, 10**6), 0.5 * 5000 / (5000 - missed))
+        assert effect.direction == (missed > 0)
+        assert effect.lower_ns < truth - 20_000 < effect.upper_ns
