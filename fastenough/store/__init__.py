@@ -52,7 +52,7 @@ _IN_MEMORY = "sqlite://"
 _Answer = TypeVar("_Answer")
 
 
-def _index_in(database: str | Path, place: str) -> Index:
+def _index_in(database: str | Path, place: str | None) -> Index:
     """The index, whose module is imported on demand: it takes 0.1 s, and help and errors need no store."""
     index: Index = import_module("fastenough.store.index").Index(database, place)
     return index
@@ -105,9 +105,10 @@ class Store:
             raise BadInput(
                 f"{path}: cannot create a store there: {error.strerror}; name a directory you can write to"
             ) from error
-        self._place = os.fsencode(f"{socket.gethostname()}:{self.path}").decode(errors="backslashreplace")
         self._turn = threading.Lock()
         self._shared_index = index_url or os.environ.get(INDEX_SETTING)
+        place = os.fsencode(f"{socket.gethostname()}:{self.path}").decode(errors="backslashreplace")
+        self._place = place if self._shared_index else None
         self._open_index()
 
     def _keeps_index(self) -> bool:
@@ -266,7 +267,9 @@ class Store:
         run_id = run if self._name(run) else self.find(run)
         name = self._name(run_id)
         if name is None:
-            place = dict(self._index.starting_with(run_id))[run_id]
+            place = dict(self._index.starting_with(run_id)).get(run_id)
+            if not self._shared_index or place in (None, self._place):
+                raise BadInput(f"run {run_id} was deleted from {self.path}; see 'fastenough list'")
             raise BadInput(f"run {run_id} is stored at {place}; read it there")
         return read_run(self._runs, name)
 

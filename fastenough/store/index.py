@@ -16,6 +16,7 @@ from sqlalchemy import JSON, BigInteger, Column, MetaData, String, Table, create
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
+from sqlalchemy.sql.elements import ColumnElement
 
 from fastenough.files import lock_holder
 from fastenough.model import BadInput, FastenoughError
@@ -82,10 +83,11 @@ def without_secrets(error: Exception, secrets: Iterable[str]) -> str:
 class Index:
     """Summaries by run.
 
-    ``database``: its URL, or the file of an SQLite database.  ``place`` identifies the store in a shared database.
+    ``database``: its URL, or the file of an SQLite database.  ``place`` identifies the store in a shared database; None
+    for a database of one store, which keeps its runs when the store is moved or its host is renamed.
     """
 
-    def __init__(self, database: str | Path, place: str) -> None:
+    def __init__(self, database: str | Path, place: str | None) -> None:
         parsed = URL.create("sqlite", database=str(database)) if isinstance(database, Path) else _parsed(database)
         self._secrets = secrets_of(parsed)
         self._place = place
@@ -144,11 +146,15 @@ class Index:
         """Replace all runs of this place in one transaction."""
         rows = self._rows(summaries)
         with self._mendable(), self._engine.begin() as connection:
-            connection.execute(delete(_RUNS).where(_RUNS.c.place == self._place))
+            connection.execute(delete(_RUNS).where(*self._is_here()))
             _put(connection, rows)
 
+    def _is_here(self) -> list[ColumnElement[bool]]:
+        """The condition for a run of this store."""
+        return [] if self._place is None else [_RUNS.c.place == self._place]
+
     def _rows(self, summaries: Iterable[tuple[RunSummary, str]]) -> list[dict[str, object]]:
-        return [asdict(summary) | {"place": self._place, "stamp": stamp} for summary, stamp in summaries]
+        return [asdict(summary) | {"place": self._place or "", "stamp": stamp} for summary, stamp in summaries]
 
     def remove(self, ids: Iterable[str]) -> None:
         run_ids = list(ids)
@@ -169,7 +175,7 @@ class Index:
 
     def known(self) -> dict[str, tuple[str, str]]:
         """State and stamp by id of this place's runs."""
-        question = select(_RUNS.c.id, _RUNS.c.state, _RUNS.c.stamp).where(_RUNS.c.place == self._place)
+        question = select(_RUNS.c.id, _RUNS.c.state, _RUNS.c.stamp).where(*self._is_here())
         with self._mendable(), self._engine.connect() as connection:
             return {run_id: (state, stamp) for run_id, state, stamp in connection.execute(question)}
 
@@ -198,7 +204,7 @@ class Index:
         return campaign
 
     def starting_with(self, prefix: str) -> list[tuple[str, str]]:
-        """Id and place of every run whose id has this prefix."""
+        """Id and place of every run whose id has this prefix; the place is only known in a shared database."""
         question = select(_RUNS.c.id, _RUNS.c.place).where(_RUNS.c.id.startswith(prefix, autoescape=True))
         question = question.order_by(_RUNS.c.id)
         with self._mendable(), self._engine.connect() as connection:

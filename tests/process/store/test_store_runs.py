@@ -282,6 +282,28 @@ def test_a_removed_run_is_not_forgotten(store: Store) -> None:
     assert [kept.id for kept in Store(store.path).runs()] == [run]
 
 
+@pytest.mark.parametrize("renamed", ["folder", "host"])
+def test_a_run_removed_from_a_moved_store_is_not_forgotten(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renamed: str
+) -> None:
+    """As in a copy, or in a container with a host name of its own."""
+    run, other = keep_run(store), keep_run(store)
+    store.close()
+    path = store.path.rename(tmp_path / "moved") if renamed == "folder" else store.path
+    monkeypatch.setattr("socket.gethostname", lambda: "another" if renamed == "host" else "this")
+    shutil.rmtree(path / "runs" / other)
+    moved = Store(path)
+    assert [kept.id for kept in moved.runs()] == [run] and moved.find("last") == run
+    assert [gone.id for gone in moved.removed()] == [other]
+
+
+def test_a_run_removed_while_the_store_is_open_is_no_run_of_another_store(store: Store) -> None:
+    run = keep_run(store)
+    shutil.rmtree(store.path / "runs" / run)
+    with pytest.raises(BadInput, match="deleted"):
+        store.load(run)
+
+
 def test_a_removed_run_stays_in_the_index_while_it_cannot_be_noted(store: Store) -> None:
     run = keep_run(store)
     shutil.rmtree(store.path / "runs" / run)
