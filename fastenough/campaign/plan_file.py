@@ -18,7 +18,7 @@ from fastenough.campaign.plan import GPIO_PROBES, WARM_UP_S, Entry, Instrument, 
 from fastenough.campaign.run_keys import KEYS
 from fastenough.campaign.toml import Table, parse_toml, read_toml
 from fastenough.implementations import DEFAULT, IMPLEMENTATIONS, Value
-from fastenough.loads import LOADS
+from fastenough.loads import LOADS, Load
 from fastenough.model import RETURN_TIME_NS, BadInput, NotApplicable, Requirement
 from fastenough.settings import SETTINGS
 from fastenough.units import parse_duration_ns
@@ -84,10 +84,10 @@ def _plan(table: Table, folder: Path) -> Plan:
     boards = _boards(table)
     instrument = _instrument(table, folder, boards)
     configurations = _configurations(table)
-    changes = dict(_change(change, configurations) for change in table.tables("configuration", []))
+    changes = _changes(table, configurations)
     wires = _wires(table.table("pins", "[pins]"))
     settings = _settings(table.table("settings", "[settings]"))
-    loads = {load.name: load for load in (read_load_table(load, folder) for load in table.tables("load", []))}
+    loads = _loads(table, folder)
     _check_boards(table, boards, configurations, instrument)
     defaults = _defaults(table, (*LOADS, *loads))
     monitor = table.take("monitor", bool, "true", False)
@@ -113,6 +113,7 @@ def _plan(table: Table, folder: Path) -> Plan:
         table.fault,
     )
     _check_size(table, plan)
+    _check_wires(table, plan)
     for entry in entries:
         _check_instrument(plan, entry)
     return plan
@@ -214,6 +215,16 @@ def _check_boards(
         )
 
 
+def _changes(table: Table, configurations: tuple[str, ...]) -> dict[str, ConfigurationChange]:
+    changes: dict[str, ConfigurationChange] = {}
+    for own in table.tables("configuration", []):
+        name, change = _change(own, configurations)
+        if name in changes:
+            raise own.fault(f"configuration {name} has two tables; remove one of them", "name")
+        changes[name] = change
+    return changes
+
+
 def _change(table: Table, configurations: tuple[str, ...]) -> tuple[str, ConfigurationChange]:
     """Return a configuration that the plan lists, and how a board is changed to it."""
     name = table.text("name", '"rt"')
@@ -226,6 +237,17 @@ def _change(table: Table, configurations: tuple[str, ...]) -> tuple[str, Configu
     change = ConfigurationChange(tuple(select), table.text("kernel", '"*-rt*"', ""))
     table.finish(CONFIGURATION_KEYS)
     return name, change
+
+
+def _loads(table: Table, folder: Path) -> dict[str, Load]:
+    """Return the loads that the plan defines, by name."""
+    loads: dict[str, Load] = {}
+    for own in table.tables("load", []):
+        load = read_load_table(own, folder)
+        if load.name in loads:
+            raise own.fault(f"load {load.name} is defined twice; rename one of them", "name")
+        loads[load.name] = load
+    return loads
 
 
 def _wires(table: Table) -> Wires | None:
@@ -355,6 +377,12 @@ def _check_size(table: Table, plan: Plan) -> None:
             "lower repeat, or list fewer values",
             "run",
         )
+
+
+def _check_wires(table: Table, plan: Plan) -> None:
+    """Raise BadInput for pins that no run of the plan uses."""
+    if plan.wires is not None and not any(entry.probe in GPIO_PROBES for entry in plan.entries):
+        raise table.fault(f"[pins] requires a run of the probe {' or '.join(GPIO_PROBES)}; remove it", "pins")
 
 
 def _check_instrument(plan: Plan, entry: Entry) -> None:

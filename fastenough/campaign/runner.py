@@ -266,7 +266,13 @@ def with_configurations(
     @cache
     def of(name: str) -> Board:
         board = opened(name)
-        if board.configurations() != (AS_BOOTED,) or (len(changes) < 2 and not plan.changes):
+        if board.configurations() != (AS_BOOTED,):
+            if plan.changes and len(plan.boards) < 2:
+                raise plan.fault(
+                    f"board {name} boots its configurations by itself; remove [[configuration]]", "configuration"
+                )
+            return board
+        if len(changes) < 2 and not plan.changes:
             return board
         require_remote(board, changes)
         return SwitchableBoard(board, changes, ask, dict(known.get(name, {})))

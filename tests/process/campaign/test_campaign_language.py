@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from fastenough.board import open_board
 from fastenough.board.configuration import ConfigurationChange
 from fastenough.campaign import expand, read_plan
 from fastenough.campaign.load_file import LOAD_KEYS
 from fastenough.campaign.plan_file import CONFIGURATION_KEYS, PIN_KEYS, PLAN_KEYS, REQUIREMENT_KEYS, RUN_KEYS
+from fastenough.campaign.runner import on_board, with_configurations
 from fastenough.model import BadInput, Requirement
 from tests.support.cli_calls import fastenough
 
@@ -137,6 +139,15 @@ SIMULATED = 'instrument = "simulated"\nboard = "virtual"\n'
         (HEAD + 'self-test = "a"\n' + RUN, "plan.toml:2: self-test requires a gauge"),
         (HEAD + "[pins]\nchip = 'a'\nin = 1\nout = 1\n" + RUN, "plan.toml:4: .pins.: in and out must be differ"),
         (HEAD + "[pins]\nchip = 'a'\nin = -1\nout = 1\n" + RUN, "plan.toml:4: .pins.: in must be at least 0"),
+        (HEAD + "[pins]\nchip = 'a'\nin = 1\nout = 2\n" + RUN, "plan.toml:2: .pins. requires a run of the probe"),
+        (
+            HEAD + '[[configuration]]\nname = "as-booted"\nkernel = "6*"\n' * 2 + RUN,
+            "plan.toml:6: configuration 2: configuration as-booted has two tables",
+        ),
+        (
+            HEAD + '[[load]]\nname = "mine"\ncommands = [["a"]]\n' * 2 + RUN,
+            "plan.toml:6: load 2: load mine is defined twice",
+        ),
         (HEAD + RUN + "\n" + RUN + "\n\nrepat = 2\n", "plan.toml:9: run 2: unknown key 'repat'; use probe"),
         (
             HEAD + RUN + '[run.parameters]\ninterval = [\n"1ms",\n{}]\n',
@@ -155,13 +166,26 @@ SIMULATED = 'instrument = "simulated"\nboard = "virtual"\n'
         ),
         (HEAD + RUN + 'requirement = {limit = "1ms", rate = 1}\n', "plan.toml:4: requirement: unknown key 'rate'"),
     ],
-    ids=range(23),
+    ids=range(26),
 )
 def test_what_cannot_be_is_told_with_its_line(tmp_path: Path, text: str, said: str) -> None:
     path = _plan(tmp_path, text)
     with pytest.raises(BadInput, match=said) as caught:
         read_plan(path)
     assert "\n" not in str(caught.value)
+
+
+def _unasked(board: str, configuration: str, why: str) -> None:
+    raise AssertionError(f"{board} {configuration} {why}")
+
+
+@pytest.mark.parametrize("board", ["", 'board = "virtual"\n'])
+def test_how_a_board_is_changed_that_boots_by_itself_is_refused(tmp_path: Path, board: str) -> None:
+    """Its kernel would not be compared with the pattern.  Also with the board of the command."""
+    changes = 'configurations = ["rt"]\n[[configuration]]\nname = "rt"\nkernel = "9*"\n'
+    plan = on_board(read_plan(_plan(tmp_path, HEAD + board + changes + RUN)), "virtual")
+    with pytest.raises(BadInput, match=r"plan.toml:.: board virtual boots its configurations by itself"):
+        with_configurations(plan, open_board, _unasked, {})("virtual")
 
 
 @pytest.mark.parametrize(
