@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from fastenough.facts.cpu import cpus_of
 from fastenough.link import Link
 from fastenough.model import BadInput, NotApplicable
 from fastenough.recording import head
@@ -63,6 +64,8 @@ def word_of_each_cpu(name: str, summary: str, files: str, offered: str, absent: 
         paths = link.glob(files)
         if not paths:
             raise NotApplicable(absent)
+        online = cpus_of(link, "online")  # the files of other CPUs exist, but cannot be read
+        paths = [path for path in paths if int(path.split("/")[5][3:]) in online]
         values = link.read(f"{paths[0].rpartition('/')[0]}/{offered}").decode(errors="replace").split()
         if requested not in values:
             raise BadInput(f"setting {name} = {requested!r} is not valid; use one of {', '.join(values)}")

@@ -28,12 +28,13 @@ from tests.support.processes import eventually, start_bench
 CPUFREQ = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_{}"
 IDLE = "/sys/devices/system/cpu/cpu0/cpuidle/state{}/{}"
 BOOT_ID = {"/proc/sys/kernel/random/boot_id": "aaaa\n"}
+ONLINE = {"/sys/devices/system/cpu/online": "0-1\n"}
 
 
 def _governors() -> FakeLink:
     files = {CPUFREQ.format(cpu, "governor"): "powersave\n" for cpu in (0, 1)}
     files[CPUFREQ.format(0, "available_governors")] = "performance powersave\n"
-    return FakeLink(files | BOOT_ID)
+    return FakeLink(files | BOOT_ID | ONLINE)
 
 
 def _value(link: FakeLink | LocalLink, path: str) -> str:
@@ -64,6 +65,22 @@ def test_governor_is_set_read_back_and_put_back(tmp_path: Path) -> None:
         assert _value(link, CPUFREQ.format(1, "governor")) == "performance"
     assert _value(link, CPUFREQ.format(0, "governor")) == _value(link, CPUFREQ.format(1, "governor")) == "powersave"
     assert (tmp_path / "journal").read_bytes() == b""
+
+
+def test_the_governor_of_a_cpu_that_is_offline_is_left(tmp_path: Path) -> None:
+    """As with SMT switched off: the kernel answers EBUSY."""
+
+    class Busy(FakeLink):
+        def read(self, path: str) -> bytes:
+            if path.startswith("/sys/devices/system/cpu/cpu0/"):
+                raise OSError(16, "Device or resource busy")
+            return super().read(path)
+
+    files = {CPUFREQ.format(cpu, "governor"): "powersave\n" for cpu in (0, 1)}
+    offered = {CPUFREQ.format(cpu, "available_governors"): "performance powersave\n" for cpu in (0, 1)}
+    with Settings(Busy(files | offered | BOOT_ID | dict.fromkeys(ONLINE, "1\n")), tmp_path / "journal") as settings:
+        entries = settings.apply("governor", "performance")
+    assert entries == [RecordedSetting("governor", "performance", "performance", 1)]
 
 
 def test_idle_states_deeper_than_allowed_are_disabled(tmp_path: Path) -> None:
