@@ -17,7 +17,7 @@ from fastenough.campaign.board_name import RecordedBoard
 from fastenough.campaign.expand import MONITORED, OWN, WHOLE, RunSpec
 from fastenough.campaign.instrument import INTERVAL_NS, InstrumentRun, OpenInstrument
 from fastenough.campaign.monitoring import monitor_beside, own_thread_name
-from fastenough.campaign.plan import Plan
+from fastenough.campaign.plan import GPIO_PROBES, Plan
 from fastenough.campaign.run_keys import KEYS
 from fastenough.campaign.stop import StopRequest
 from fastenough.campaign.tracing import kernel_settings, store_trace, with_trace
@@ -26,15 +26,16 @@ from fastenough.facts import collect, profile_sha256
 from fastenough.gauge.session import GaugeLost
 from fastenough.implementations import DEFAULT, Act, Counted, find_implementation
 from fastenough.implementations.task import EndedBySignal, Task
-from fastenough.link import BoardGone, Link
+from fastenough.link import BoardGone
 from fastenough.loads import Load, RunningLoad, StartedLoad
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
 from fastenough.recording import LoadProof, LoadStated, LoadUse
 from fastenough.recording.building import HeadAdditions
 from fastenough.recording.content import COSTS_FILE
-from fastenough.recording.head import RecordedSetting
+from fastenough.recording.head import NOT_APPLICABLE, RecordedSetting
 from fastenough.recording.lines import JsonLine
 from fastenough.settings import Settings
+from fastenough.settings.setting import Requested
 
 LATE_SETTINGS = ("irq-threads",)
 """Settings made after a task has requested its pins: the thread that serves them does not exist before."""
@@ -99,7 +100,7 @@ def measure(site: BoardSetup, spec: RunSpec, context: RunContext) -> Transcript:
             find_implementation(spec.implementation).needs(site.booted)
             for name, value in spec.keys.items():
                 stack.enter_context(KEYS[name].during(value, site.booted))
-            entries = settings.apply_all(_act_settings(act, site.booted.link))
+            entries = settings.apply_all(_act_settings(act, site)) + _without_thread(site, spec, act)
             act = with_trace(act, entries, context.tell)
             load = stack.enter_context(run_load(site.booted, site.plan.load(spec.load), spec, added.profile or {}))
             added = replace(added, load=load.stated, settings=(*added.settings, *entries))
@@ -125,10 +126,24 @@ def _set_phase(booted: Booted, phase_ns: int | None) -> None:
         raise BadInput("phases require a deterministic board (--board deterministic)")
 
 
-def _act_settings(act: Act, link: Link) -> dict[str, str | int]:
-    """Return the settings that the act requires, by name."""
-    pins = pins_requested(act)
-    return kernel_settings(act, link) | ({"pin": pins} if pins else {}) | housekeeping_setting(act, link)
+def _act_settings(act: Act, site: BoardSetup) -> dict[str, Requested]:
+    """Return the settings that the act requires, by name, and those of the plan that are not made late for it."""
+    pins, link = pins_requested(act), site.booted.link
+    required = kernel_settings(act, link) | ({"pin": pins} if pins else {}) | housekeeping_setting(act, link)
+    return {**required, **(site.late if act.probe not in GPIO_PROBES else {})}
+
+
+def _line_thread(spec: RunSpec, act: Act) -> str:
+    """Return the name of the thread that serves the input pin of an act; empty without one."""
+    return find_implementation(spec.implementation).line_thread if "in" in act.parameters else ""
+
+
+def _without_thread(site: BoardSetup, spec: RunSpec, act: Act) -> list[RecordedSetting]:
+    """Return the entries of late settings that do not apply to an act with pins, because no thread serves an input."""
+    if act.probe not in GPIO_PROBES or _line_thread(spec, act):
+        return []
+    reason = f"{NOT_APPLICABLE}no interrupt thread serves this task"
+    return [RecordedSetting(name, requested, None, reason=reason) for name, requested in site.late.items()]
 
 
 def store_unmeasured(spec: RunSpec, context: RunContext, added: HeadAdditions, error: FastenoughError) -> Transcript:
@@ -276,8 +291,8 @@ class _Run:
         ):
             if self._beside:
                 self.own.revise = self._revise_end
-            task.follow(self.own.take)
             self._late_settings()
+            task.follow(self.own.take)
             try:
                 with self.context.stopping.notifying(task.wake):
                     yield task
@@ -307,9 +322,21 @@ class _Run:
         return (Outcome.ABORTED, ["stopped"]) if self.context.stopping.requested else (Outcome.COMPLETED, [])
 
     def _late_settings(self) -> None:
-        consumer = self._implementation.line_thread
-        if "in" in self.act.parameters and consumer:
-            self.settings.apply_all({name: f"{requested}:{consumer}" for name, requested in self.site.late.items()})
+        """Make the settings of the thread that serves the input, or of those that they name; record them in the heads,
+        which are not written yet.  The number of that thread differs from run to run."""
+        thread = _line_thread(self.spec, self.act)
+        if not thread or not self.site.late:
+            return
+        late = {
+            name: requested if ":" in str(requested) else f"{requested}:{thread}"
+            for name, requested in self.site.late.items()
+        }
+        entries = [
+            replace(entry, thread=entry.thread and entry.thread.partition(" ")[0].rpartition("-")[2])
+            for entry in self.settings.apply_all(late)
+        ]
+        for transcript in dict.fromkeys((self.main, self.own)):
+            transcript.add_settings(entries)
 
     def _revise_end(self, end: JsonLine) -> JsonLine:
         """Return the end line; a task that the bench ended by a signal is completed, unless something else failed."""

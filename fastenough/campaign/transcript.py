@@ -25,7 +25,7 @@ from fastenough.recording.building import (
     unmeasured_head,
     with_load,
 )
-from fastenough.recording.head import End
+from fastenough.recording.head import End, RecordedSetting
 from fastenough.recording.lines import JsonLine
 from fastenough.recording.versions import upgraded_end, upgraded_head
 
@@ -102,6 +102,10 @@ class Transcript:
         self.reasons: tuple[str, ...] = ()
         self.worst_ns: dict[str, int] = {}
         self.tally = Tally()
+
+    def add_settings(self, entries: Sequence[RecordedSetting]) -> None:
+        """Add settings to the head, if it is not written yet."""
+        self._added = replace(self._added, settings=(*self._added.settings, *entries))
 
     @property
     def profile(self) -> Mapping[str, Any] | None:

@@ -363,6 +363,16 @@ def test_settings_of_a_plan_are_in_every_head(store: Store, probe_binary: str) -
         _run(store, Plan("set", plan.entries, settings={"rt-ceiling": 100}), probe_binary)
 
 
+def test_a_setting_of_the_input_pin_applies_to_runs_without_pins(store: Store, probe_binary: str) -> None:
+    """For runs with pins it is made late; no run ignores it."""
+    pins = Entry("periodic", ("none",), 0.2, {"chip": ("none",), "out": (1,)})
+    plan = Plan("set", (Entry("timer", ("none",), 0.2, PARAMETERS), pins), settings={"irq-threads": 50})
+    campaign = _run(store, plan, probe_binary)
+    for run in campaign.runs:
+        entries = store.load(run).head.settings
+        assert any(entry.name == "irq-threads" and entry.requested in (50, "fifo:50") for entry in entries)
+
+
 def test_a_second_campaign_waits_its_turn(store: Store, probe_binary: str) -> None:
     complaints: list[str] = []
 
