@@ -226,7 +226,11 @@ def farm_rebuild_command(file: Path, as_json: bool) -> ExitStatus:
         _declare(history, farm, known)
         for board in farm.boards:
             required = None if board.requirement is None else asdict(board.requirement)
-            declare(history, board.name, **verdicts_on(store, board.name, required, former_names=board.former_names))
+            declare(
+                history,
+                board.name,
+                **verdicts_on(store, board.name, required, former_names=board.former_names, history=history),
+            )
         TailWatch([board.name for board in farm.boards], farm.false_changes).look(history)
     count = len(store.runs(brief=True))
     if as_json:

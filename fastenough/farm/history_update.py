@@ -119,9 +119,8 @@ def update_history(order: HistoryOrder) -> dict[str, list[str]]:
         for board, refused in order["refused"].items():
             note_refused(history, board, [(name, "refused", why) for name, why in refused])
         for board, question in order["judge"].items():
-            declare(
-                history, board, **verdicts_on(store, board, question["required"], former_names=question["former_names"])
-            )
+            required, former_names = question["required"], question["former_names"]
+            declare(history, board, **verdicts_on(store, board, required, former_names=former_names, history=history))
         if order["close"]:
             close_months(history, int(time.time()), order["close"])
         refresh_summaries(history, int(time.time()))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fastenough import words
@@ -18,7 +18,7 @@ from fastenough.analysis import judge
 from fastenough.analysis.approach_rating import same_configuration
 from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.merged import judged_series
-from fastenough.history import WINDOW_S, BoardColumns
+from fastenough.history import WINDOW_S, BoardColumns, History, runs_of_board
 from fastenough.history.intervals import is_ahead
 from fastenough.model import FastenoughError, Requirement, Verdict
 from fastenough.recording import Recording
@@ -38,17 +38,22 @@ def verdicts_on(
     required: Mapping[str, Any] | None,
     now_s: float | None = None,
     former_names: Sequence[str] = (),
+    *,
+    history: History | None = None,
 ) -> BoardColumns:
     """The verdicts on a board, as columns of the history.
 
     ``verdict`` and ``verdict_reason`` cover the evaluation window, from ``judged_from_s`` on; ``cycle_verdict`` and
     ``cycle_reason`` the newest cycle that has ended.  All are empty where nothing was measured or nothing is required.
-    ``former_names``: names under which the board recorded before.
+    ``former_names``: names under which the board recorded before.  ``history``: knows the boards of runs, of which
+    another one may have such a name.
     """
     now_s = time.time() if now_s is None else now_s
-    runs = [
-        run for name in (*former_names, board) for run in store.runs(board=name, last=_MOST_RUNS) if _counts(run, now_s)
-    ]
+    named = [run for name in (*former_names, board) for run in store.runs(board=name, last=_MOST_RUNS)]
+    if history is not None:
+        mine = runs_of_board(history, board, {run.id: run.board or "" for run in named})
+        named = [run for run in named if run.id in mine]
+    runs = [run for run in named if _counts(run, now_s)]
     runs.sort(key=lambda run: (run.begin_wall_ns or 0, run.id))
     cycle = _cycle_of(store, runs)
     try:
@@ -149,10 +154,15 @@ def _verdict_columns(verdict: str, why: str, of_cycle: str, cycle_why: str, from
 
 
 def _cycle_of(store: Store, runs: Sequence[RunSummary]) -> StoredCampaign | None:
+    """The newest cycle; of a campaign on several boards, the runs of this one."""
     if not runs:
         return None
     whole = stored_campaign(store, runs[-1].campaign) if runs[-1].campaign else None
-    return whole or StoredCampaign("", (runs[-1].id,), ())
+    if whole is None:
+        return StoredCampaign("", (runs[-1].id,), ())
+    names = {None, *(run.board for run in runs)}
+    others = {run.id for run in store.runs(campaign=whole.id, brief=True) if run.board not in names}
+    return replace(whole, runs=tuple(run for run in whole.runs if run not in others))
 
 
 def _counts(run: RunSummary, now_s: float) -> bool:

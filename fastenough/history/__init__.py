@@ -2,7 +2,14 @@
 """The history of many boards: a database derived from the recordings of a store, and the queries of pages."""
 
 from fastenough.history.archive import close_months
-from fastenough.history.board_status import WINDOW_S, board_of, board_status, board_statuses, refusals
+from fastenough.history.board_status import (
+    WINDOW_S,
+    board_of,
+    board_status,
+    board_statuses,
+    refusals,
+    runs_of_board,
+)
 from fastenough.history.boards import BoardColumns, BoardDeclaration, declare, disown, is_declared, note_refused, rename
 from fastenough.history.database import History
 from fastenough.history.ingest import (
@@ -152,6 +159,7 @@ __all__ = [
     "rename",
     "ridge",
     "runs",
+    "runs_of_board",
     "statuses_by_number",
     "totals_of",
     "worst",

@@ -64,6 +64,18 @@ def boards_of_runs(history: History, runs: Collection[str]) -> dict[str, str]:
         }
 
 
+def runs_of_board(history: History, board: str, runs: Mapping[str, str]) -> set[str]:
+    """The runs of a board among some, given with the name in their recordings.
+
+    A run that the history does not have is of the board if no other board has or had that name.
+    """
+    entered = boards_of_runs(history, runs)
+    with history.reading() as connection:
+        known = connection.execute(select(BOARD.c.name, BOARD.c.former_names).where(BOARD.c.name != board)).all()
+    of_others = {name for own, former in known for name in (own, *_names(former))}
+    return {run for run, name in runs.items() if (entered[run] == board if run in entered else name not in of_others)}
+
+
 def board_of_machine(history: History, name: str, machine: Identifiers) -> str:
     """The present name of the board that has or had a name and is a machine, by the profiles of its runs.
 

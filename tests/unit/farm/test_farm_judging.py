@@ -15,7 +15,7 @@ from fastenough.farm.config import BoardEntry
 from fastenough.farm.history_update import HistoryOrder, JudgedBoard, declaration_of, update_history
 from fastenough.farm.judging import verdicts_on
 from fastenough.farm.state_machine import BoardState
-from fastenough.history import OWNER, BoardCondition, History, board_of, board_status
+from fastenough.history import OWNER, BoardCondition, History, board_of, board_status, catch_up, declare, rename
 from fastenough.model import Requirement
 from fastenough.store import Store
 from tests.support import recordings as made
@@ -132,6 +132,29 @@ def test_what_was_cut_off_or_damaged_is_broken_and_the_monitor_is_no_cycle(store
     sealed.chmod(0o644)
     sealed.write_bytes(sealed.read_bytes()[:-5] + b"wrong")
     assert word(store) == "BROKEN"
+
+
+def test_the_runs_of_a_plan_on_another_board_are_left_out(store: Store) -> None:
+    keep(store, 0)
+    keep(store, 1, hours=1, head={"board": "other"}, values=slow())
+    assert both(store) == ("PASS", "PASS")
+
+
+@pytest.mark.check
+def test_a_run_of_another_machine_with_a_former_name_is_not_of_the_board(store: Store) -> None:
+    """As the history attributes it: after a board was renamed, another one was given its name."""
+    machines = [{"profile": made.PROFILE | {"machine": [letter * 64]}} for letter in "ab"]
+    with closing(History.of(store)) as history:
+        declare(history, "press", former_names=json.dumps([BOARD]))
+        keep(store, head=machines[0])
+        catch_up(history, store)
+        declare(history, "other")
+        rename(history, "other", BOARD, [])
+        keep(store, hours=1, head=machines[1], values=slow())
+        catch_up(history, store)
+        for board, former_names, verdict in (("press", [BOARD], "PASS"), (BOARD, [], "FAIL")):
+            said = verdicts_on(store, board, WITHIN, former_names=former_names, history=history)
+            assert (said["verdict"], said["cycle_verdict"]) == (verdict, verdict)
 
 
 def test_the_runs_of_a_plan_are_judged_together_and_one_that_is_missing_forbids_a_pass(store: Store) -> None:
