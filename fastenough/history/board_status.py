@@ -266,7 +266,8 @@ def _board_status(
     verdict, why = _verdict(board, row, above_ns)
     refusal = _refusal(refused[0]) if refused else None
     after_s = _silent_after_s(row["due_s"], newest)
-    silence = _silence(newest, after_s, refusal, now_s) if row["is_declared"] and row["state"] not in NOT_DUE else ""
+    is_due = row["is_declared"] and row["state"] not in NOT_DUE
+    silence = (_silence(newest, after_s, refusal, now_s) or _judged_silence(known, now_s)) if is_due else ""
     status = BoardStatus(
         board,
         BoardCondition.OK,
@@ -465,6 +466,17 @@ def _silence(now: RowMapping | None, after_s: int, refusal: RefusedRecording | N
         if ago_s > 0
         else f"the clock of the board is {lasted} ahead; the time of its last interval is unknown"
     )
+
+
+def _judged_silence(known: _BoardRows, now_s: int) -> str:
+    """Why nothing recent supports the verdict of a board that still measures; empty if something does."""
+    judged = max((now for now in known.nows if now["for_verdict"]), key=lambda now: now["seen_s"], default=None)
+    if judged is None or not known.row["verdict"]:
+        return ""
+    ago_s = now_s - judged["seen_s"]
+    if ago_s <= max(_PAUSE_S, _silent_after_s(known.row["due_s"], judged)):
+        return ""
+    return f"the last judged interval ended {words.duration(ago_s * 10**9)} ago; only other series are measured"
 
 
 def _states(status: BoardStatus, row: RowMapping, recent: _Recent, now_s: int) -> Iterator[tuple[BoardCondition, str]]:

@@ -155,7 +155,9 @@ def test_a_badge_has_no_verdict_beside_values_that_are_not_judged(history: Histo
     assert badge_of(history, NOW_S + 12 * HOUR_S + 1) == ("STALE", 9_000, 12)
     measure(history, tmp_path, MONITORED, 0, [250_000] * 24, HOUR_S)
     assert badge_of(history, NOW_S + DAY_S) == ("STALE", 250_000, 12)
-    assert board_status(history, OWNER, BOARD, NOW_S + DAY_S).board.main == MONITORED
+    later = board_status(history, OWNER, BOARD, NOW_S + DAY_S)
+    assert later.board.main == MONITORED
+    assert (later.state, later.verdict) == (BoardCondition.SILENT, "PASS"), "the page must not show it as fine"
 
 
 def test_new_maxima_of_the_present_series_cause_alerts(history: History, tmp_path: Path) -> None:
