@@ -69,7 +69,9 @@ class Taken:
 
 @dataclass(frozen=True)
 class _Content:
-    """A chunk, parsed and checked.  ``before``: by number of an interval, the events between the one before and it."""
+    """A chunk, parsed and checked.  ``before``: by number of an interval, the events between the one before and it.
+
+    ``intervals``: without those ahead of this machine's clock."""
 
     chunk: Chunk
     head: Head
@@ -211,13 +213,25 @@ def _content(chunk: Chunk, now_s: float) -> _Content:
     intervals = tuple(part for part in parts if isinstance(part, Interval))
     if [interval.seq for interval in intervals] != list(range(chunk.first, chunk.first + len(intervals))):
         raise BadInput(f"{name}: intervals are not in order")
-    if any(is_ahead(max(interval.begin_wall_ns, interval.end_wall_ns), now_s) for interval in intervals):
+    intervals = _dated(intervals, now_s)
+    if not intervals and any(isinstance(part, Interval) for part in parts):
         raise BadInput(f"{name}: times are ahead of the clock of this machine; set the wrong clock")
     if len(_days_of(intervals)) > _MOST_DAYS:
         raise BadInput(f"{name}: a chunk has intervals of more than {_MOST_DAYS} days")
     known = [part for part in parts if not isinstance(part, Event) or not is_ahead(part.at.wall_ns, now_s)]
     events = tuple(part for part in known if isinstance(part, Event))
     return _Content(chunk, head, intervals, events, _events_before(known))
+
+
+def _dated(intervals: Sequence[Interval], now_s: float) -> tuple[Interval, ...]:
+    """The intervals that are not ahead of this machine's clock.
+
+    Those ahead before one that is not are skipped: the board's clock was set in between.  Those behind the last one
+    that is not wait on the board, because its clock, or this one, may still be set.
+    """
+    return tuple(
+        interval for interval in intervals if not is_ahead(max(interval.begin_wall_ns, interval.end_wall_ns), now_s)
+    )
 
 
 def _events_before(parts: Iterable[Interval | Event | object]) -> dict[int, list[Event]]:
@@ -282,8 +296,7 @@ class _Writing:
             return
         new = [interval for interval in content.intervals if interval.seq >= known]
         # a chunk without intervals only reports which ones the board no longer holds
-        begin = new[0].seq if new else max(known, chunk.oldest)
-        after = new[-1].seq + 1 if new else begin
+        after = new[-1].seq + 1 if new else max(known, chunk.oldest)
         self.answers[name] = chunk.machine, Stored(chunk.run, after)
         if after == known:
             return
@@ -294,7 +307,7 @@ class _Writing:
             self.boards[place.board] = {"type": chunk.type[:_MOST_TYPE], "due_s": due_s, "farm": _PUBLISHES}
             if self._site:
                 self.boards[place.board]["site"] = self._site
-        self._note_lost(chunk.machine, begin - known)
+        self._note_lost(chunk.machine, after - known - len(new))
         self._runs[name], self._next[place.run] = replace(place, next=after), after
 
     def finish(self) -> None:

@@ -119,6 +119,36 @@ def test_a_run_whose_head_is_ahead_begins_with_its_first_interval(bench: ShardBe
         assert connection.execute(select(tables.MACHINE.c.lost)).scalar() == 4
 
 
+def _ahead(chunk: Chunk, *numbers: int) -> Chunk:
+    """The same chunk with these intervals ten years ahead."""
+    lines = []
+    for line in chunk.lines:
+        part = json.loads(line)
+        if part["type"] == "interval" and part["seq"] in numbers:
+            for edge in ("begin", "end"):
+                part[edge]["wall_ns"] += 10 * 365 * 86400 * 10**9
+        lines.append(json.dumps(part).encode() + b"\n")
+    return replace(chunk, lines=tuple(lines), oldest=0)
+
+
+def test_intervals_before_the_clock_of_the_board_was_set_are_skipped(bench: ShardBench) -> None:
+    taken = bench.store(_ahead(board().chunk(0, 5), 0, 2))
+    assert (dict(taken.answers), taken.refused) == ({board().machine: Stored(board().run, 5)}, ())
+    assert bench.stored() == [row for row in intervals(5) if row[2] not in (0, 2)]
+    with bench.history.reading() as connection:
+        assert connection.execute(select(tables.MACHINE.c.lost)).scalar() == 2
+
+
+def test_intervals_that_may_still_be_right_wait_on_the_board(bench: ShardBench) -> None:
+    """Until a later one shows that the clock was wrong; a chunk of nothing else is refused."""
+    assert dict(bench.store(_ahead(board().chunk(0, 5), 2, 3, 4)).answers) == {board().machine: Stored(board().run, 2)}
+    alone = bench.store(_ahead(board().chunk(2, 2), 2, 3))
+    assert alone.answers == () and len(alone.refused) == 1
+    assert bench.stored() == intervals(2)
+    assert dict(bench.store(_ahead(board().chunk(2, 4), 2, 3)).answers) == {board().machine: Stored(board().run, 6)}
+    assert bench.stored() == [row for row in intervals(6) if row[2] not in (2, 3)]
+
+
 @pytest.mark.parametrize("state", [STREAM, StreamState("tomorrow", 0), StreamState("today", 0)])
 def test_a_failed_transaction_leaves_nothing_behind(
     bench: ShardBench, monkeypatch: pytest.MonkeyPatch, state: StreamState
