@@ -144,15 +144,20 @@ def marks_in(profile: Mapping[str, Any]) -> tuple[str, ...]:
 def checked_configuration(link: Link, name: str) -> Configuration:
     """Read the configuration of a board measured as booted; raise BadInput if its name contradicts the kernel."""
     profile = collect(link, ("kernel", "kernel_config", "cmdline"))
+    fault = name_fault(profile, name)
+    if fault:
+        raise BadInput(f"{fault}; boot the kernel that matches the name, or choose another name")
+    return configuration_in(profile, name)
+
+
+def name_fault(profile: Mapping[str, Any], name: str) -> str:
+    """Return how the name of a configuration contradicts the running kernel; empty if it does not."""
     kernel = profile.get("kernel") or {}
     preemption = kernel.get("preemption")
     for pattern, is_rt in ((_NAMES_RT, True), (_NAMES_STOCK, False)):
         if preemption and pattern.search(name) and (preemption == _RT) != is_rt:
-            raise BadInput(
-                f"configuration {name}: this board runs {kernel.get('release')}, preemption {preemption}; "
-                "boot the kernel that matches the name, or choose another name"
-            )
-    return configuration_in(profile, name)
+            return f"configuration {name}: this board runs {kernel.get('release')}, preemption {preemption}"
+    return ""
 
 
 def configuration_of(link: Link, name: str) -> Configuration:

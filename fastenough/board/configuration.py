@@ -9,7 +9,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
-from fastenough.board.base import AS_BOOTED, Board, Booted
+from fastenough.board.base import AS_BOOTED, Board, Booted, name_fault
+from fastenough.facts import collect
 from fastenough.link import BoardGone, Link
 from fastenough.model import BadInput, Configuration, FastenoughError
 from fastenough.words import output_lines
@@ -69,7 +70,7 @@ class SwitchableBoard:
         while True:
             with ExitStack() as stack:
                 booted = self._boot(configuration, change, mismatch, stack)
-                mismatch = self._mismatch(configuration, change, booted.configuration)
+                mismatch = self._mismatch(configuration, change, booted)
                 if not mismatch:
                     self.seen[configuration] = booted.configuration
                     yield booted
@@ -116,21 +117,20 @@ class SwitchableBoard:
                 raise BoardGone(f"{self.name} has not come up in {configuration} within {self.boot_s:g} s: {reason}")
             time.sleep(_RETRY_S)
 
-    def _mismatch(self, configuration: str, change: ConfigurationChange, running: Configuration) -> str:
+    def _mismatch(self, configuration: str, change: ConfigurationChange, booted: Booted) -> str:
         """Return why the running system is not that configuration; empty if it can be."""
+        running = booted.configuration
         if change.kernel:
             fits = fnmatchcase(running.kernel_release or "", change.kernel)
             runs = f"{self.name} runs {running.kernel_release}"
             return "" if fits else f"{runs}, but {configuration} requires {change.kernel}"
         equal = (name for name, seen in self.seen.items() if _identity(seen) == _identity(running))
         same_as = next((name for name in equal if name != configuration), None)
+        if same_as is None:
+            return name_fault(collect(booted.link, ("kernel",)), configuration)
         return (
-            ""
-            if same_as is None
-            else (
-                f"{self.name} runs {running.kernel_release} with the same kernel configuration and command line as "
-                f'{same_as} (if that is intended, write kernel = "*" for {configuration} in the plan)'
-            )
+            f"{self.name} runs {running.kernel_release} with the same kernel configuration and command line as "
+            f'{same_as} (if that is intended, write kernel = "*" for {configuration} in the plan)'
         )
 
 

@@ -16,7 +16,7 @@ import pytest
 from fastenough.board import open_board
 from fastenough.board.configuration import _BOOT_ID, ConfigurationChange, SwitchableBoard, _boot_id
 from fastenough.facts import collect
-from fastenough.link import BoardGone
+from fastenough.link import BoardGone, LocalLink
 from fastenough.link.fake import FakeLink
 from fastenough.link.ssh import CONFIG_SETTING
 from fastenough.model import FastenoughError
@@ -84,6 +84,18 @@ def test_what_came_up_must_be_what_was_meant(tmp_path: Path, monkeypatch: pytest
         for configuration, why in (("rt", "command line as stock"), ("moon", r"but moon requires \*-moon")):
             with pytest.raises(FastenoughError, match=why), board.boot(configuration):
                 pass
+
+
+def test_a_name_that_contradicts_the_kernel_is_not_what_came_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a boot loader that ignored the selection; a pattern of the kernel takes precedence."""
+    name = "stock" if collect(LocalLink(), ("kernel",))["kernel"]["preemption"] == "preempt-rt" else "rt"
+    with _board(tmp_path, monkeypatch):
+        with pytest.raises(FastenoughError, match="preemption"), _changed(tmp_path, {name: ""}).boot(name):
+            pass
+        with _changed(tmp_path, {name: "*"}).boot(name) as booted:
+            assert booted.configuration.name == name
 
 
 def test_a_board_that_does_not_go_down_is_not_waited_for_for_ever(
