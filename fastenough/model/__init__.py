@@ -2,7 +2,7 @@
 """The terms that all other rooms use: series, requirements, machines, verdicts and errors."""
 
 from fastenough.model.machine import Configuration, Identifiers, Machines, identifiers_of, is_same_machine
-from fastenough.model.requirement import RETURN_TIME_NS, Requirement
+from fastenough.model.requirement import RETURN_TIME_NS, Requirement, is_confidence
 from fastenough.model.series import Role, Series, SourceSummary
 from fastenough.model.terms import (
     EMULATED,
@@ -40,6 +40,7 @@ __all__ = [
     "Unavailable",
     "Verdict",
     "identifiers_of",
+    "is_confidence",
     "is_same_machine",
     "parameter_name",
 ]

@@ -10,6 +10,14 @@ from fastenough.model.terms import BadInput
 RETURN_TIME_NS = 5 * 10**9
 """Default return time.  "Never" then excludes disturbances that come once in 5 s or more often.  15 s without a
 disturbance are enough evidence for that, so a first run of 20 s under each load gives an answer."""
+LEAST_MISS_RATE = 1e-18
+"""Beside 0: one miss in 30 years at 1 GHz.  The reciprocal of a much smaller number overflows."""
+_LEAST_CONFIDENCE = 1e-6
+
+
+def is_confidence(share: float) -> bool:
+    """Whether bounds can be computed at this confidence."""
+    return _LEAST_CONFIDENCE <= share < 1.0
 
 
 @dataclass(frozen=True)
@@ -19,7 +27,7 @@ class Requirement:
     ``miss_rate``: misses per activation.  0 means never: no exceedance was measured, and a disturbance comes less often
     than once in ``return_time_ns``.  ``longest_burst``: maximum number of activations that one cause delays, even if
     they are seconds apart; declared by a person who knows the system.  With it, few exceedances are enough evidence
-    for a miss rate.  ``confidence``: greater than 0 and less than 1.
+    for a miss rate.  ``confidence``: a millionth or more, and less than 1.
     """
 
     limit_ns: int
@@ -33,8 +41,10 @@ class Requirement:
             raise BadInput(f"the limit must be longer than 0, not {self.limit_ns} ns")
         if not 0.0 <= self.miss_rate < 1.0:
             raise BadInput(f"the miss rate must be at least 0 and below 1, not {self.miss_rate}")
-        if not 0.0 < self.confidence < 1.0:
-            raise BadInput(f"the confidence must lie between 0% and 100%, not {self.confidence * 100:g}%")
+        if 0.0 < self.miss_rate < LEAST_MISS_RATE:
+            raise BadInput(f"the miss rate must be 0, or {LEAST_MISS_RATE:g} or more, not {self.miss_rate}")
+        if not is_confidence(self.confidence):
+            raise BadInput(f"the confidence must lie between 0.0001% and 100%, not {self.confidence * 100:g}%")
         if self.longest_burst is not None and not 1 <= self.longest_burst <= 10**9:
             raise BadInput(f"the longest burst must be 1 activation or more, not {self.longest_burst}")
         if self.return_time_ns <= 0:

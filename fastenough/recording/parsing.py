@@ -59,7 +59,7 @@ def parsed_head(name: str, line: LineFields, version: int) -> Head:
         instrument=line.get("instrument"),
         planned_n=line.get("planned_n"),
         phase_ns=line.get("phase_ns"),
-        requirement=Requirement(**line["requirement"]) if "requirement" in line else None,
+        requirement=_requirement(name, line["requirement"]) if "requirement" in line else None,
         origin=Origin(**line["origin"]) if "origin" in line else None,
     )
 
@@ -90,6 +90,13 @@ def _series(name: str, entry: LineFields) -> Series:
     if fault is not None:
         raise BadInput(f"{name}: series {series.id} {fault}")
     return series
+
+
+def _requirement(name: str, entry: LineFields) -> Requirement:
+    try:
+        return Requirement(**entry)
+    except BadInput as error:
+        raise BadInput(f"{name}: requirement: {error}") from error
 
 
 def _contradictions(series: Series) -> Iterator[str]:

@@ -268,6 +268,9 @@ REWORDED: dict[str, Callable[[Any], object]] = {
     "no excluded run": lambda asked: asked.update(excluded=[]),
     "another selection": lambda asked: asked.update(selection="CHOSEN"),
     "a missing run": lambda asked: asked.update(missing=["run 7"]),
+    "hardly any confidence": lambda asked: asked["required"].update(confidence=5e-324),
+    "hardly any confidence without a requirement": lambda asked: asked.update(required=None, confidence=5e-324),
+    "hardly any miss": lambda asked: asked["required"].update(miss_rate=5e-324),
     "extreme results": lambda asked: asked["excluded"][0].update(n=-(1 << 62), maximum_ns=1e308, limit_ns=-5),
 }
 

@@ -134,6 +134,14 @@ IMPOSSIBLE: dict[str, tuple[Callable[[Lines], None], str]] = {
         lambda lines: lines[0].update(requirement={"limit_ns": 5, "miss_rate": 1, "confidence": 0.95}),
         "not a line",
     ),
+    "a requirement at no confidence": (
+        lambda lines: lines[0].update(requirement={"limit_ns": 5, "miss_rate": 0, "confidence": 5e-324}),
+        "run.jsonl: requirement: the confidence",
+    ),
+    "a requirement that none may miss, nearly": (
+        lambda lines: lines[0].update(requirement={"limit_ns": 5, "miss_rate": 5e-324, "confidence": 0.95}),
+        "run.jsonl: requirement: the miss rate",
+    ),
 }
 
 
