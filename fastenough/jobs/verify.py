@@ -10,8 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fastenough import words
 from fastenough.analysis import Assessment
-from fastenough.analysis.excluded_runs import exclusion_text
+from fastenough.analysis.excluded_runs import Selection, exclusion_text
 from fastenough.files import Untrusted, open_regular
 from fastenough.jobs.assess import OnStep, no_progress
 from fastenough.model import BadInput
@@ -86,7 +87,7 @@ def verify(path: Path, signers: Path | None = None, on_step: OnStep = no_progres
         differences,
         derived.assessment,
         signer,
-        tuple(_not_recomputed(question)),
+        tuple(_not_recomputed(question, runs)),
         versions,
         versions_here(),
         tuple(run.id for run in runs),
@@ -220,7 +221,7 @@ def _figures(judgments: Any) -> Sequence[Mapping[str, Any]]:
     )
 
 
-def _not_recomputed(question: PackedQuestion) -> Iterator[str]:
+def _not_recomputed(question: PackedQuestion, runs: Sequence[PackedRun]) -> Iterator[str]:
     """What only the store knew from which the pack was made."""
     if question.excluded:
         yield exclusion_text(question.excluded)
@@ -228,3 +229,11 @@ def _not_recomputed(question: PackedQuestion) -> Iterator[str]:
         yield "the store had no other run of the same kind"
     if question.missing:
         yield f"missing planned runs: {'; '.join(question.missing)[:200]}"
+    else:
+        yield "no planned run was missing"
+    if question.excluded and question.selection != Selection.ONLY_THESE.name:
+        contradict = "do not contradict" if question.all_runs_agree else "contradict"
+        yield f"all runs of the same kind, combined, {contradict} the verdict on the runs in the pack"
+    planned = [run for run in runs if run.plan is not None]
+    if planned:
+        yield f"{words.counted(len(planned), 'run')} measured by the plans in the pack"

@@ -140,6 +140,25 @@ def test_missing_runs_are_stated(tmp_path: Path, store: Store, runs: list[str]) 
     assert "run 2 of 2" in found.not_recomputed[1]
 
 
+STATEMENTS: dict[str, Callable[[Any], object]] = {
+    "excluded runs": lambda asked: asked.update(excluded=[]),
+    "missing runs": lambda asked: asked.update(missing=["run 7"]),
+    "all runs combined": lambda asked: asked.update(all_runs_agree=False),
+}
+
+
+@pytest.mark.parametrize("what", STATEMENTS)
+def test_each_statement_that_rests_on_the_store_is_listed(
+    tmp_path: Path, store: Store, runs: list[str], what: str
+) -> None:
+    """A forger can change each of them, and the hashes with it."""
+    pack = pack_of(store, [runs[0], runs[2]], selection=Selection.CAMPAIGN)
+    listed = verified(tmp_path, pack).not_recomputed
+    assert len(listed) == 4 and "1 run" in listed[3]
+    question = changed(files_of(pack)["question.json"], STATEMENTS[what])
+    assert verified(tmp_path, with_files(pack, {"question.json": question})).not_recomputed != listed
+
+
 @pytest.mark.parametrize("place", ["recordings", "plans/1.toml", *DOCUMENTS])
 def test_a_change_of_any_file_is_detected(tmp_path: Path, good: bytes, place: str) -> None:
     """The checksums of ZIP are right: it is the manifest that finds it."""
@@ -249,6 +268,9 @@ QUESTIONS: dict[str, Callable[[Any], object]] = {
     "a limit of 0": lambda asked: asked["required"].update(limit_ns=0),
     "a huge limit": lambda asked: asked["required"].update(limit_ns=1 << 80),
     "no confidence": lambda asked: asked.update(confidence=1.0),
+    "hardly any confidence": lambda asked: asked["required"].update(confidence=5e-324),
+    "hardly any confidence without a requirement": lambda asked: asked.update(required=None, confidence=5e-324),
+    "hardly any miss": lambda asked: asked["required"].update(miss_rate=5e-324),
     "a selection": lambda asked: asked.update(selection="ALL"),
     "a probe": lambda asked: asked.update(probe=5),
     "loads": lambda asked: asked.update(loads="none"),
@@ -268,9 +290,6 @@ REWORDED: dict[str, Callable[[Any], object]] = {
     "no excluded run": lambda asked: asked.update(excluded=[]),
     "another selection": lambda asked: asked.update(selection="CHOSEN"),
     "a missing run": lambda asked: asked.update(missing=["run 7"]),
-    "hardly any confidence": lambda asked: asked["required"].update(confidence=5e-324),
-    "hardly any confidence without a requirement": lambda asked: asked.update(required=None, confidence=5e-324),
-    "hardly any miss": lambda asked: asked["required"].update(miss_rate=5e-324),
     "extreme results": lambda asked: asked["excluded"][0].update(n=-(1 << 62), maximum_ns=1e308, limit_ns=-5),
 }
 
