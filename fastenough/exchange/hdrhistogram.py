@@ -28,6 +28,8 @@ _DIGITS = 3
 _PLAIN, _COMPRESSED = 0x1C849313, 0x1C849314
 _HEAD = ">iiiiqqd"
 _NS_IN_MS = 1e6
+_MOST_NS = 2**62
+"""HdrHistogram's values have 63 bits, and the greatest one must be less than the end of its bucket."""
 _UNTAGGED = re.compile(r"[\s,]+")
 
 
@@ -92,12 +94,18 @@ def _lines(held: SeriesTotal, start_s: float) -> Iterator[str]:
 
 
 def export(recordings: Sequence[Recording]) -> bytes:
-    """Raises BadInput for negative values, which HdrHistogram does not support."""
+    """Raises BadInput for negative values and values above 2^62 ns, which HdrHistogram does not support."""
     series = list(series_totals(recordings))
     negative = next((held for held in series if (held.total.minimum or 0) < 0), None)
     if negative is not None:
         raise BadInput(
             f"run {negative.recording.run_id}: {negative.series.name} has negative values, which no "
+            "HdrHistogram can hold; export it as csv, json or parquet"
+        )
+    longest = next((held for held in series if (held.total.maximum or 0) * held.series.unit_ns > _MOST_NS), None)
+    if longest is not None:
+        raise BadInput(
+            f"run {longest.recording.run_id}: {longest.series.name} has values above {_MOST_NS} ns, which no "
             "HdrHistogram can hold; export it as csv, json or parquet"
         )
     start_s = min((recording.head.begin.wall_ns for recording in recordings), default=0) / 1e9

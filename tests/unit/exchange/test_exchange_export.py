@@ -150,6 +150,14 @@ def test_negative_values_are_refused_by_what_cannot_hold_them(tmp_path: Path) ->
     assert "_bucket" not in export([negative], "openmetrics").decode()
 
 
+def test_values_beyond_a_log_are_refused(tmp_path: Path) -> None:
+    """Of ticks that are longer than a nanosecond: as integers of 64 bits they fit the recording."""
+    ticks = {"unit": "ticks", "tick_ps": 62_500}
+    long = recording(tmp_path, Plan([[np.array([2**62])]], first_series=ticks))
+    with pytest.raises(BadInput, match="values above"):
+        export([long], "hdrhistogram")
+
+
 def test_csv_and_parquet_and_json_hold_every_bucket(own: Recording, tmp_path: Path) -> None:
     foreign = imported(tmp_path, "stress-ng-0.15.txt")
     expected = [
