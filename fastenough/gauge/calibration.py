@@ -18,6 +18,17 @@ from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Histogram
 
 _MAX_BYTES = 1 << 20
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    Untrusted,
+)
+"""Errors of a file that was edited by hand."""
 WINDOWS = 20
 """Number of parts of the calibration time; the reading with the shortest round trip in each part is used."""
 FREE_PPM = 100.0
@@ -261,8 +272,10 @@ def read_self_test(path: Path, serial: str | None = None) -> SelfTest:
         by_series = [
             {int(series): int(ticks) for series, ticks in content[name].items()} for name in ("minimum", "maximum")
         ]
+        if not all(0 <= ticks < 1 << 32 for extremes in by_series for ticks in extremes.values()):
+            raise ValueError
         test = SelfTest(bool(content["passed"]), *by_series)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, Untrusted) as error:
+    except _UNREADABLE as error:
         raise BadInput(f"{path}: not a self-test; run: fastenough gauge selftest --json >{path}") from error
     if not test.passed:
         raise BadInput(
@@ -286,7 +299,9 @@ def read_calibration(path: Path, serial: str | None = None) -> Calibration:
         )
         if not 0 < calibration.tick_ps < 1e9 or not 0 <= calibration.total_ppm < 1e6:
             raise ValueError
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, Untrusted) as error:
+        if not 0 <= calibration.seconds < 1e9:  # NaN in its head would make a recording unreadable
+            raise ValueError
+    except _UNREADABLE as error:
         raise BadInput(f"{path}: not a calibration; run: fastenough gauge calibrate --json >{path}") from error
     return calibration
 

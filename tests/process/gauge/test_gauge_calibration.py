@@ -219,11 +219,21 @@ def test_a_kept_calibration_is_used_while_a_fresh_one_does_not_contradict_it(tmp
         {**CLOCK, "tick_ps": None},
         {**CLOCK, "uncertainty_ppm": float("nan")},
         {**CLOCK, "reference_ppm": -1e9},
+        {**CLOCK, "seconds": float("nan")},
+        {**CLOCK, "seconds": float("inf")},
+        {**CLOCK, "readings": float("inf")},
     ],
 )
 def test_what_is_no_calibration_is_refused(tmp_path: Path, content: object) -> None:
     with pytest.raises(BadInput, match="not a calibration; run"):
         read_calibration(kept(tmp_path, content))
+
+
+@pytest.mark.parametrize("ticks", [float("inf"), float("nan"), -1, 1 << 32, 10**400])
+def test_what_is_no_self_test_is_refused(tmp_path: Path, ticks: float) -> None:
+    content = {"passed": True, "minimum": {"0": 5}, "maximum": {"0": ticks}}
+    with pytest.raises(BadInput, match="not a self-test; run"):
+        read_self_test(kept(tmp_path, content))
 
 
 def test_files_of_another_gauge_are_refused(tmp_path: Path) -> None:
