@@ -48,7 +48,7 @@ static __always_inline struct noise *this_noise(void)
 	return bpf_map_lookup_elem(&noises, &id);
 }
 
-static __always_inline void noise_report(u32 id, u32 station, int flags, const struct disturbance *disturbance)
+static __always_inline void noise_report(u32 id, u32 now, u32 station, int flags, const struct disturbance *disturbance)
 {
 	struct finding *finding = bpf_ringbuf_reserve(&findings, sizeof(*finding), 0);
 
@@ -66,6 +66,7 @@ static __always_inline void noise_report(u32 id, u32 station, int flags, const s
 	finding->maxima = (u64)(flags & VALUE_MAXIMUM) << station;
 	finding->over = (u64)(flags >> 1) << station;
 	finding->cpu = id;
+	finding->epoch = now;
 	finding->vector = disturbance->vector;
 	finding->frequency_khz = 0;
 	finding->idle_state = 0;
@@ -85,7 +86,7 @@ static __always_inline void noise_add(u32 station, const struct disturbance *dis
 	int flags = counting ? station_add(cpu_state(id), now, id, station, (s64)disturbance->ns) : 0;
 
 	if (flags)
-		noise_report(id, station, flags, disturbance);
+		noise_report(id, now, station, flags, disturbance);
 }
 
 #endif

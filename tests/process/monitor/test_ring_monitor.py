@@ -107,6 +107,27 @@ def test_each_recording_has_maxima_and_culprits_of_its_own(
     assert 0.9 * woken < sum(stations) <= due + 3, "of the few wake-ups that are not counted here, most are by others"
 
 
+def test_each_disturbance_is_in_the_recording_that_counts_it(
+    monitor: Path, task: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    """The first interrupt of a recording is a maximum at once, often while the one before is still being read."""
+    ring = tmp_path / "ring"
+    watching = start(monitor, ring, task.pid, "--report=50ms", "--ring-cycle=100ms", "--noise")
+    try:
+        assert eventually(lambda: len(files(ring)) >= 25, 60)
+    finally:
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(30) == 0
+    found = recordings(ring)  # the reader refuses an event above the maximum of its series
+    for recording in found:
+        for series in recording.named("noise-interrupt"):
+            told = [event.value or 0 for event in recording.events if event.series == series.id]
+            assert max(told, default=None) == recording.totals[series.id].maximum
+    assert any(
+        recording.totals[series.id].total for recording in found for series in recording.named("noise-interrupt")
+    )
+
+
 def _many(ring: Path, count: int) -> bool:
     return len(files(ring)) >= count
 
