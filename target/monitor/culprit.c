@@ -110,6 +110,21 @@ static uint64_t overlap_ns(const struct interruption *interruption, uint64_t fro
 	return end_ns > begin_ns ? end_ns - begin_ns : 0;
 }
 
+/* As overlap_ns(), without the interrupts nested in a soft-IRQ: their time is that of the interrupts. */
+static uint64_t own_ns(const struct finding *finding, const struct interruption *own, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t ns = overlap_ns(own, from_ns, to_ns), nested_ns = 0;
+
+	if (own->kind != INTERRUPTION_SOFTIRQ)
+		return ns;
+	from_ns = own->begin_ns > from_ns ? own->begin_ns : from_ns;
+	to_ns = own->end_ns < to_ns ? own->end_ns : to_ns;
+	for (int i = 0; i < RECENT; i++)
+		if (finding->recent[i].kind == INTERRUPTION_IRQ)
+			nested_ns += overlap_ns(&finding->recent[i], from_ns, to_ns);
+	return ns > nested_ns ? ns - nested_ns : 0;
+}
+
 /* Total time of the interruptions of a kind between first and last instant of the wake-up, and the number of the longest. */
 static uint64_t interrupted_ns(const struct finding *finding, enum interruption_kind kind, unsigned *number)
 {
@@ -118,7 +133,7 @@ static uint64_t interrupted_ns(const struct finding *finding, enum interruption_
 	uint64_t to_ns = wakeup->return_ns ? wakeup->return_ns : wakeup->running_ns, sum_ns = 0, longest_ns = 0;
 
 	for (int i = 0; i < RECENT; i++) {
-		uint64_t ns = finding->recent[i].kind == kind ? overlap_ns(&finding->recent[i], from_ns, to_ns) : 0;
+		uint64_t ns = finding->recent[i].kind == kind ? own_ns(finding, &finding->recent[i], from_ns, to_ns) : 0;
 
 		if (ns > longest_ns) {
 			longest_ns = ns;
