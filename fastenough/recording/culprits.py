@@ -23,6 +23,7 @@ _IDLE = "swapper"
 _INSIDE = " < "
 _TRACING = ("bpf_prog_", "bpf_trace_run", "__bpf_trace_", "__traceiter_", "trace_event_")
 UNKNOWN = "not known"
+TIMER_INTERRUPT = "the timer interrupt"
 _TASK = "task "
 _KERNEL_WORKER = re.compile(r"kworker/(u?)\d+:\d+(H?)(?:[-+](.+))?", re.ASCII)
 """Bound to a CPU or unbound, of high priority, and the work queue, which only some sources of names state."""
@@ -152,9 +153,13 @@ def culprit_text(culprit: Culprit) -> str:
     return "; ".join(part for part in phrases if part)
 
 
-def cause_of_delay(culprit: Culprit, delay_ns: float) -> str:
+def cause_of_delay(culprit: Culprit, delay_ns: float, *, in_timer_interrupt: bool = False) -> str:
     """The cause of a delay: a user of the CPU that took half of it or more, else the task that was running, else
-    the idle state that was left if the CPU was idle."""
+    the idle state that was left if the CPU was idle.
+
+    ``in_timer_interrupt``: the delay is between a timer's interrupt and the waking of its task, so that no task was
+    waited for.
+    """
     users = [
         (took_ns, name, called)
         for name, called in _TAKERS
@@ -163,6 +168,8 @@ def cause_of_delay(culprit: Culprit, delay_ns: float) -> str:
     if users:
         _, name, called = max(users)
         return f"{called} {_text(culprit, name)}".rstrip()
+    if in_timer_interrupt:
+        return TIMER_INTERRUPT
     if _is_itself(culprit):
         return "the task itself (overrun)"
     if _text(culprit, "waited_for") and not is_idle(culprit):

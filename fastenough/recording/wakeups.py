@@ -28,6 +28,7 @@ STATIONS: Mapping[str, str] = {
 }
 """The stations of a wake-up in order of time, without overlap, and the meaning of a long one.  The last
 is the rest of a device's wake-up, and not a series."""
+_IN_TIMER_INTERRUPT = "interrupt-to-runnable"
 
 SUMS = ("expiry-to-return", "device-to-return", "expiry-to-running")
 """Sums of several stations, the longest first."""
@@ -107,7 +108,11 @@ class Wakeup:
     @property
     def cause(self) -> str:
         """The cause of its longest station."""
-        return cause_of_delay(self.culprit, self.parts[self.longest] if self.longest else self.delay_ns)
+        return cause_of_delay(
+            self.culprit,
+            self.parts[self.longest] if self.longest else self.delay_ns,
+            in_timer_interrupt=self.longest == _IN_TIMER_INTERRUPT,
+        )
 
 
 def is_monitor(head: Head) -> bool:

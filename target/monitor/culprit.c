@@ -62,15 +62,20 @@ static const struct context *last_holder(const struct finding *finding)
 	return &other;
 }
 
-/* The blamed task, by the longest part of the wake-up: the one on the CPU when the interrupt was late, the one that had the
- * CPU until the task ran, or the one that preempted the task before its return to user space (none if it kept the CPU). */
+/* The blamed task, by the longest part of the wake-up: the one on the CPU when the interrupt was late, none if the timer's
+ * interrupt took the time, the one that had the CPU until the task ran, or the one that preempted the task before its
+ * return to user space (none if it kept the CPU). */
 static const struct context *blamed_task(const struct finding *finding)
 {
+	static const struct context none = {.pid = -1};
 	const struct wakeup *wakeup = &finding->wakeup;
 	uint64_t late_ns = wakeup->expiry_ns ? wakeup->interrupt_ns - wakeup->expiry_ns : 0;
+	uint64_t handled_ns = wakeup->expiry_ns ? wakeup->runnable_ns - wakeup->interrupt_ns : 0;
 	uint64_t waited_ns = wakeup->running_ns - wakeup->runnable_ns;
 	uint64_t kept_ns = wakeup->return_ns ? wakeup->return_ns - wakeup->running_ns : 0;
 
+	if (handled_ns > late_ns && handled_ns > waited_ns && handled_ns > kept_ns)
+		return &none;
 	if (kept_ns > waited_ns && kept_ns > late_ns)
 		return &finding->after;
 	return late_ns > waited_ns && finding->interrupted.pid >= 0 ? &finding->interrupted : last_holder(finding);

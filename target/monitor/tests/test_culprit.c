@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The cause of wake-ups whose instants are known: the time of interrupts and soft-IRQs. */
+/* The cause of wake-ups whose instants are known: the blamed task, and the time of interrupts and soft-IRQs. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,6 +49,21 @@ static bool has(const struct finding *finding, const char *member)
 	return found;
 }
 
+static void check_blamed_task(void)
+{
+	struct finding finding = wakeup(1 * US, 2 * US, 30 * US, 4 * US);
+
+	check(has(&finding, "\"waited_for\":\"before\""));
+	finding = wakeup(1 * US, 2 * US, 3 * US, 30 * US);
+	check(has(&finding, "\"waited_for\":\"after\""));
+	finding = wakeup(30 * US, 2 * US, 3 * US, 4 * US);
+	check(has(&finding, "\"waited_for\":\"before\""));
+	finding.interrupted = (struct context){.comm = "then", .pid = 4};
+	check(has(&finding, "\"waited_for\":\"then\""));
+	finding = wakeup(1 * US, 30 * US, 3 * US, 4 * US);
+	check(!strstr(culprit_of(&run, &finding), "waited_for"));
+}
+
 /* An interrupt of 60 us within a soft-IRQ of 80 us, before a wake-up that waits for both. */
 static void check_nested_interrupt(void)
 {
@@ -72,6 +87,7 @@ static void check_nested_interrupt(void)
 
 int main(void)
 {
+	check_blamed_task();
 	check_nested_interrupt();
 	return failures != 0;
 }

@@ -14,7 +14,7 @@ from fastenough.analysis.stations import blamed_tasks, tail_of, worst_wakeups
 from fastenough.model import Verdict
 from fastenough.recording import Recording
 from fastenough.recording.content import LazySequence
-from fastenough.recording.culprits import UNKNOWN, cause_of_delay, culprit_text
+from fastenough.recording.culprits import TIMER_INTERRUPT, UNKNOWN, cause_of_delay, culprit_text
 from fastenough.recording.interval import Interval
 from fastenough.recording.wakeups import key_of, wakeups
 from fastenough.report import write_report
@@ -124,6 +124,22 @@ def test_who_is_blamed(tmp_path: Path, more: dict[str, object], who: str) -> Non
     run = watched(tmp_path, Watched(intervals=1, long={"runnable-to-running": 100_000}, culprit=CULPRIT | more))
     (row,) = blamed_tasks(worst_wakeups([run]))
     assert (row.who, row.station, row.times) == (who, "runnable-to-running", 1)
+
+
+@pytest.mark.parametrize(
+    ("more", "cause"),
+    [
+        ({}, TIMER_INTERRUPT),
+        ({"waited_for": "swapper/0", "waited_for_pid": 0, "idle_state": "C6"}, TIMER_INTERRUPT),
+        ({"waited_for_pid": 4711}, TIMER_INTERRUPT),
+        ({"softirq": "timer", "softirq_ns": 70_000}, "soft-IRQ timer"),
+    ],
+)
+def test_no_task_is_blamed_for_a_slow_timer_interrupt(tmp_path: Path, more: dict[str, object], cause: str) -> None:
+    """It runs the handlers of other timers first: whatever task it interrupted has no part in that."""
+    run = watched(tmp_path, Watched(intervals=1, long={"interrupt-to-runnable": 100_000}, culprit=CULPRIT | more))
+    (row,) = blamed_tasks(worst_wakeups([run]))
+    assert (row.who, row.station) == (cause, "interrupt-to-runnable")
 
 
 def test_the_rest_of_a_devices_wakeup_is_a_part_too(tmp_path: Path) -> None:
