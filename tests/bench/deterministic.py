@@ -35,7 +35,7 @@ READERS = Background(
     (("sh", "-c", "while :; do cat /proc/stat /proc/self/maps >/dev/null; done"),), ("/var/tmp/readers",), 0.02
 )
 BUDGETS = (
-    Budget("minimum", 0),
+    Budget("minimum", 16),
     Budget("median", 16),
     Budget("mean", more_share=0.01),
     Budget("maximum", more_share=0.05),

@@ -99,10 +99,10 @@ class Reader:
         return done.stderr + done.stdout
 
     def agrees(self, step: Step, output: str) -> bool:
-        """Whether the page shows this output; stores the ids in it."""
+        """Whether the page shows this output; stores the ids in it, in their order if the page shows another output."""
         match = step.pattern().fullmatch(output)
-        if match:
-            self.ids.update(zip(step.ids, match.groups(), strict=True))
+        printed = match.groups() if match else dict.fromkeys(re.findall(_ID, output))
+        self.ids.update(zip(step.ids if match else dict.fromkeys(step.ids), printed, strict=bool(match)))
         return match is not None
 
 
