@@ -11,14 +11,14 @@ import fcntl
 import json
 import os
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from fastenough.farm.state_machine import BoardAct, BoardPhase, BoardState
 from fastenough.files import private_directory
-from fastenough.model import BadInput
+from fastenough.model import BadInput, FastenoughError
 
 FILE = "farm.sqlite"
 _TABLES = """
@@ -58,22 +58,36 @@ class FarmState:
             os.close(self._turn)
             raise BadInput(f"{state}: another farm uses this folder; stop it, or set another state folder") from None
         self._database = sqlite3.connect(self._path, timeout=10.0, isolation_level=None)
-        self._database.executescript(_TABLES)
-        for column in self._database.execute("select name from pragma_table_info('beat')").fetchall():
-            if column[0] in _FORMER_COLUMNS:
-                self._database.execute(f"alter table beat rename column {column[0]} to {_FORMER_COLUMNS[column[0]]}")
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self) -> None:
+        with _file_errors(self._path):
+            self._database.executescript(_TABLES)
+            for column in self._database.execute("select name from pragma_table_info('beat')").fetchall():
+                former = column[0]
+                if former in _FORMER_COLUMNS:
+                    self._database.execute(f"alter table beat rename column {former} to {_FORMER_COLUMNS[former]}")
+
+    def _execute(self, statement: str, values: tuple[object, ...]) -> None:
+        """Raises FastenoughError if the file cannot be written, as on a full disk."""
+        try:
+            self._database.execute(statement, values)
+        except sqlite3.Error as error:
+            raise FastenoughError(f"{self._path}: {error}; fix the cause, then start the farm again") from error
 
     def put(self, name: str, state: BoardState) -> None:
         document = asdict(state) | {"busy": sorted(state.busy)}
-        self._database.execute("insert or replace into board values (?, ?)", (name, json.dumps(document)))
+        self._execute("insert or replace into board values (?, ?)", (name, json.dumps(document)))
 
     def rename(self, name: str, new: str) -> None:
-        self._database.execute("update or replace board set name = ? where name = ?", (new, name))
+        self._execute("update or replace board set name = ? where name = ?", (new, name))
 
     def beat(self, beat: Beat) -> None:
-        self._database.execute(
-            "insert or replace into beat values (1, ?, ?, ?)", (beat.pid, beat.at_s, beat.status_line)
-        )
+        self._execute("insert or replace into beat values (1, ?, ?, ?)", (beat.pid, beat.at_s, beat.status_line))
 
     def boards(self) -> dict[str, BoardState]:
         return _boards(self._path)
@@ -83,8 +97,19 @@ class FarmState:
         os.close(self._turn)
 
 
+@contextmanager
+def _file_errors(path: Path) -> Iterator[None]:
+    """Convert errors of an invalid file into BadInput."""
+    try:
+        yield
+    except (sqlite3.Error, ValueError, TypeError) as error:
+        raise BadInput(
+            f"{path}: not a valid state file ({error}); move it away, then start the farm, which writes a new one"
+        ) from error
+
+
 def _boards(path: Path) -> dict[str, BoardState]:
-    with closing(_reading(path)) as database:
+    with _file_errors(path), closing(_reading(path)) as database:
         return {name: _state(json.loads(state)) for name, state in database.execute("select name, state from board")}
 
 
@@ -116,9 +141,6 @@ def read_state(state: Path) -> tuple[Beat | None, dict[str, BoardState]]:
     path = state / FILE
     if not path.exists():
         raise BadInput(f"{state}: no farm has run here; start one with: fastenough farm run FILE")
-    try:
-        with closing(_reading(path)) as database:
-            row = database.execute("select * from beat").fetchone()  # files of older versions name columns differently
+    with _file_errors(path), closing(_reading(path)) as database:
+        row = database.execute("select * from beat").fetchone()  # files of older versions name columns differently
         return Beat(*row[1:]) if row else None, _boards(path)
-    except (sqlite3.Error, ValueError, TypeError) as error:
-        raise BadInput(f"{path}: not a valid state file ({error}); start the farm to write it again") from error

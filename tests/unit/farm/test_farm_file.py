@@ -20,10 +20,10 @@ from fastenough.cli.farm_boards import farm_status_command as status_command
 from fastenough.farm.config import Farm, read_farm
 from fastenough.farm.processes import ActResult
 from fastenough.farm.run import _act_ended
-from fastenough.farm.state_file import FILE, Beat, FarmState, read_state
+from fastenough.farm.state_file import FILE, Beat, FarmState, board_states, read_state
 from fastenough.farm.state_machine import BoardAct, BoardPhase, BoardState
 from fastenough.history import OWNER, PUBLIC, BoardCondition, BoardStatus, History, Viewer, board_statuses
-from fastenough.model import BadInput, Requirement
+from fastenough.model import BadInput, FastenoughError, Requirement
 from fastenough.store import Store
 from tests.support import recordings as made
 from tests.unit.farm.test_farm_judging import keep
@@ -176,6 +176,31 @@ def test_what_the_farm_keeps_is_there_after_it_and_one_farm_writes_it(tmp_path: 
     again = FarmState(tmp_path / "state")
     assert again.boards() == {"one": state}
     again.close()
+
+
+@pytest.mark.parametrize("content", [b"no database" * 1000, b""])
+def test_a_damaged_state_file_is_one_line(tmp_path: Path, content: bytes) -> None:
+    """An empty one, of a farm that was killed at its first start, is filled."""
+    tmp_path.chmod(0o700)
+    (tmp_path / FILE).write_bytes(content)
+    for reading in (read_state, board_states):
+        with pytest.raises(FastenoughError, match=FILE):
+            reading(tmp_path)
+    if content:
+        for _ in range(2):  # the first one has left no lock
+            with pytest.raises(BadInput, match="not a valid state file"):
+                FarmState(tmp_path)
+    else:
+        FarmState(tmp_path).close()
+        assert read_state(tmp_path) == (None, {})
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    with closing(FarmState(tmp_path)) as farm_state:
+        farm_state._database.execute("pragma max_page_count = 1")
+        with pytest.raises(FastenoughError, match=f"{FILE}: .*full"):
+            farm_state.put("one", BoardState(reason="x" * 100_000))
 
 
 FORMER_STATE_FILE = """
