@@ -131,6 +131,7 @@ class FarmRun:
         self.states = {name: restore(before.get(name, BoardState(since_s=now_s)), now_s) for name in self._boards}
         self._spread(now_s)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._failed: list[asyncio.Task[None]] = []
         self._backlog = Backlog()
         self._whole = True
         self._declared: list[BoardDeclaration] = []
@@ -166,7 +167,7 @@ class FarmRun:
         ending = asyncio.ensure_future(self._ending.wait())
         try:
             done, _ = await asyncio.wait([*loops, ending], return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
+            for task in (*done, *self._failed):
                 task.result()
         finally:
             for task in (*loops, ending):
@@ -227,10 +228,17 @@ class FarmRun:
         if isinstance(command, Start):
             task = asyncio.ensure_future(self._do(name, command))
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(self._act_done)
         else:
             for processes in (self._acts, self._pulling, self._pulling_again):
                 processes.stop(f"{command.act} {name}")
+
+    def _act_done(self, task: asyncio.Task[None]) -> None:
+        """End the farm if the end of an act could not be stored: its board would stay busy for good."""
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._failed.append(task)
+            self.end()
 
     async def _do(self, name: str, start: Start) -> None:
         """Run one act, and pass its end to the state machine."""

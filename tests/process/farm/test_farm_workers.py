@@ -21,6 +21,7 @@ from fastenough.farm.run import FarmRun
 from fastenough.farm.state_file import FarmState
 from fastenough.farm.state_machine import BoardPhase, BoardState
 from fastenough.folder import Folder
+from fastenough.model import BadInput
 from tests.process.jobs.test_ring_pull import put
 
 pytestmark = pytest.mark.machines
@@ -68,6 +69,26 @@ def test_pulls_that_are_due_at_once_are_spread_over_their_period(tmp_path: Path)
     states = FarmRun(farm, print).states.values()
     due_s = sorted(state.pull_s for state in states)
     assert [round(at_s - due_s[0]) for at_s in due_s] == [10 * place for place in range(10)]
+
+
+@pytest.mark.timeout(120)
+def test_the_farm_ends_if_the_end_of_an_act_cannot_be_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk, say: the board would stay busy until the farm is started again."""
+    (tmp_path / "farm.toml").write_text('[[board]]\nname = "b"\nlink = "local"\nring = "/nowhere"\npull = "1s"\n')
+    farm = read_farm(tmp_path / "farm.toml")
+    with closing(FarmState(farm.state)) as before:
+        before.put("b", BoardState(phase=BoardPhase.MEASURING))
+    store = FarmState.put
+
+    def full(state_file: FarmState, name: str, state: BoardState) -> None:
+        if asyncio.current_task() in run._tasks:
+            raise BadInput("no space")
+        store(state_file, name, state)
+
+    monkeypatch.setattr(FarmState, "put", full)
+    run = FarmRun(farm, print)
+    with pytest.raises(BadInput, match="no space"):
+        asyncio.run(run.run())
 
 
 def test_a_worker_that_hangs_or_dies_is_replaced_and_one_that_waits_can_be_stopped() -> None:
