@@ -158,5 +158,9 @@ def plan_sha256(plan: Plan, specs: list[RunSpec]) -> str:
         "loads": {name: asdict(load) for name, load in sorted(plan.loads.items())},
         "instrument": asdict(plan.instrument) if plan.instrument else None,
         "wires": asdict(plan.wires) if plan.wires else None,
-    } | ({"monitor": True} if plan.monitor else {})
+    }
+    if plan.monitor:
+        content["monitor"] = True
+    if plan.changes:  # only then: plans without configuration tables keep their hash
+        content["changes"] = {name: asdict(change) for name, change in sorted(plan.changes.items())}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
