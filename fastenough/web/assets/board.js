@@ -4,7 +4,7 @@
 
 const at = id => document.getElementById(id);
 const RELOAD_S = 30, MOST_SHOWN = 30, LAST_S = 253402300799;   // no instant after the year 9999 can be said
-let maxima = null, heat = null, ridge = null, told = null, lines = null, asked = 0;
+let maxima = null, heat = null, ridge = null, told = null, lines = null, requested = 0, complete = 0;
 
 function view() {
   const said = new URLSearchParams(location.hash.slice(1));
@@ -133,17 +133,17 @@ function answered(chosen) {
   return SERVED ? figures(`selection.json?begin=${Math.round(chosen.begin)}&end=${Math.round(chosen.end)}`) : null;
 }
 
-async function newestMaxima(span, chosen) {
+async function fetchMaxima(span, chosen) {
   return (chosen && await answered(chosen)) || figures(`maxima-${span}.json`);
 }
 
-async function newestRidge() {
+async function ridgeDrawing() {
   ridge = ridge || await figures("ridge.json");
   return drawRidge;
 }
 
-/** What draws a range that was selected, once its figures are there. */
-async function selected(chosen) {
+/** A function that draws a selected range. */
+async function selectionDrawing(chosen) {
   const found = await answered(chosen) || await fromFiles(chosen);
   return () => {
     showSelection(found, chosen);
@@ -151,7 +151,7 @@ async function selected(chosen) {
   };
 }
 
-async function unselected(span) {
+async function spanDrawing(span) {
   at("selection").hidden = true;
   const found = await figures(`distribution-${span}.json`);
   return () => drawPlot(found, `${instant(found.begin_s)} to ${instant(found.end_s)} UTC.`);
@@ -159,24 +159,26 @@ async function unselected(span) {
 
 /** Answers that arrive after the reader has asked for something else are dropped. */
 async function showAll() {
-  const {span, chosen, zoomed} = view(), turn = ++asked;
+  const {span, chosen, zoomed} = view(), request = ++requested;
   const attempt = async (place, drawing) => {
     try {
       const draw = await drawing;
-      if (turn === asked) draw();
-    } catch (error) { if (turn === asked) cannot(place, error); }
+      if (request === requested) draw();
+    } catch (error) { if (request === requested) cannot(place, error); }
   };
   document.querySelectorAll("[data-span]").forEach(button => button.setAttribute("aria-pressed", String(button.dataset.span === span)));
   links(span);
   for (const [name, value] of Object.entries(chosen || {begin: null, end: null})) at("range").elements[name].value = value ? instant(value) : "";
-  await attempt(at("maxima"), newestMaxima(span, zoomed && chosen).then(found => () => { maxima = found; drawMaxima(chosen); }));
-  if (turn !== asked) return;
+  await attempt(at("maxima"), fetchMaxima(span, zoomed && chosen).then(found => () => { maxima = found; drawMaxima(chosen); }));
+  if (request !== requested) return;
   await Promise.all([
     attempt(at("heat"), figures(`heat-${span}.json`).then(found => () => { heat = found; if (maxima) drawHeat(); })),
-    attempt(at("distribution"), chosen ? selected(chosen) : unselected(span)),
-    attempt(at("ridge"), newestRidge()),
+    attempt(at("distribution"), chosen ? selectionDrawing(chosen) : spanDrawing(span)),
+    attempt(at("ridge"), ridgeDrawing()),
   ]);
-  if (turn === asked) drawn();
+  if (request !== requested) return;
+  complete = request;
+  drawn();
 }
 
 document.querySelectorAll("[data-span]").forEach(button => button.addEventListener("click", () => go(button.dataset.span, null)));
@@ -194,7 +196,7 @@ addEventListener("redraw", showAll);
 let reloaded = Date.now();
 listen(`?board=${encodeURIComponent(document.querySelector("[data-board]").dataset.board)}`, (name, row) => {
   fill(document.querySelector("main"), row);
-  if (Date.now() - reloaded < RELOAD_S * 1000 || view().chosen) return;
+  if (Date.now() - reloaded < RELOAD_S * 1000 || complete !== requested || view().chosen) return;
   reloaded = Date.now();
   showAll();
 });

@@ -5,7 +5,7 @@
 const form = document.querySelector("form.filters"), rows = [...document.querySelectorAll("#boards tbody tr")];
 const PAGED = form !== null && "paged" in form.dataset;   // the server searches, sorts and pages
 const FORMER_STATES = {lent: "reserved"};   // in addresses of earlier versions
-let asked = 0;
+let requested = 0;
 
 function filter() {
   const said = new URLSearchParams(location.hash.slice(1));
@@ -83,18 +83,18 @@ function drawBars(data, span) {
 }
 
 async function drawHeat() {
-  const said = new URLSearchParams(location.hash.slice(1)).get("span"), place = document.getElementById("heat"), turn = ++asked;
+  const said = new URLSearchParams(location.hash.slice(1)).get("span"), place = document.getElementById("heat"), request = ++requested;
   const span = document.querySelector(`[data-span="${CSS.escape(said || "")}"]`) ? said : "30d";
   document.querySelectorAll("[data-span]").forEach(button => button.setAttribute("aria-pressed", String(button.dataset.span === span)));
   const file = `heat-${span}.json${location.search}`;
   document.querySelector("[data-files] , a[data-files]").href = file;
   try {
     const found = await figures(file);
-    if (turn !== asked) return;   // another span has been asked for since
+    if (request !== requested) return;   // another span has been selected since
     if (found === null) throw new Error("unknown span");
     show("heat", place, boardsFigure(found));
     drawBars(found, span);
-  } catch (error) { if (turn === asked) cannot(place, error); }
+  } catch (error) { if (request === requested) cannot(place, error); }
   drawn();
 }
 
