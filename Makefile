@@ -16,7 +16,7 @@ assess: setup
 quick: setup-test
 	@$(MAKE) --no-print-directory -j3 check-unit lint check-c
 
-# Without stored types mypy needs one CPU for more than a minute: the unit tests, which come first, run beside it.
+# Without its cache mypy takes one CPU for more than a minute. The tests, of which the unit tests come first, run beside it.
 check: setup-test
 	@$(MAKE) --no-print-directory -j3 lint check-c check-tests
 

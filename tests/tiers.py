@@ -42,7 +42,7 @@ LOTS: dict[str, tuple[Collection[str], Collection[str]]] = {
     MACHINES: ((MACHINES,), ()),
     UNTIMED: ((UNTIMED,), (MACHINES,)),
 }
-"""Of the tests of a tier that are no unit tests, those of each lot: markers that they have, and those they have not."""
+"""Of the tests of a tier that are no unit tests, those of each lot: required and excluded markers."""
 _NICE = "10"
 _MOST_DISTURBED = 4
 _TIMES_ALONE = 2

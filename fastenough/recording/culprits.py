@@ -157,8 +157,8 @@ def cause_of_delay(culprit: Culprit, delay_ns: float, *, in_timer_interrupt: boo
     """The cause of a delay: a user of the CPU that took half of it or more, else the task that was running, else
     the idle state that was left if the CPU was idle.
 
-    ``in_timer_interrupt``: the delay is between a timer's interrupt and the waking of its task, so that no task was
-    waited for.
+    ``in_timer_interrupt``: the delay is between a timer's interrupt and the waking of its task, and the task
+    waited for no other task.
     """
     users = [
         (took_ns, name, called)

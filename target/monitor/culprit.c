@@ -62,9 +62,11 @@ static const struct context *last_holder(const struct finding *finding)
 	return &other;
 }
 
-/* The blamed task, by the longest part of the wake-up: the one on the CPU when the interrupt was late, none if the timer's
- * interrupt took the time, the one that had the CPU until the task ran, or the one that preempted the task before its
- * return to user space (none if it kept the CPU). */
+/* The blamed task, by the longest station:
+ * - until the interrupt: the task that was interrupted;
+ * - from the interrupt until the task is runnable: none, handlers of timers took the time;
+ * - until it runs: the task that had the CPU;
+ * - until its return to user space: the task that preempted it, none if it kept the CPU. */
 static const struct context *blamed_task(const struct finding *finding)
 {
 	static const struct context none = {.pid = -1};
@@ -115,7 +117,7 @@ static uint64_t overlap_ns(const struct interruption *interruption, uint64_t fro
 	return end_ns > begin_ns ? end_ns - begin_ns : 0;
 }
 
-/* As overlap_ns(), without the interrupts nested in a soft-IRQ: their time is that of the interrupts. */
+/* As overlap_ns(), without the device interrupts nested in a soft-IRQ, which are counted as interrupts. */
 static uint64_t own_ns(const struct finding *finding, const struct interruption *own, uint64_t from_ns, uint64_t to_ns)
 {
 	uint64_t ns = overlap_ns(own, from_ns, to_ns), nested_ns = 0;

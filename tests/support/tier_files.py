@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which files may hold tests with certain markers, by their text.
 
-To collect all files takes one CPU for ten seconds, and each process of a tier would do so.  A file that is named
-without need only costs time; a test is never missed.
+To collect all files takes one CPU for ten seconds, and each process of a tier would do so.  Too many files cost time;
+no file with such a test is omitted.
 """
 
 from __future__ import annotations
@@ -58,5 +58,5 @@ class TierFiles:
 
 
 def largest_first(root: Path, names: Iterable[str]) -> list[str]:
-    """By the size of the files: of those that processes share, the long ones shall not be last."""
+    """By the size of the files, so that a long one does not run last."""
     return sorted(names, key=lambda name: -(root / name).stat().st_size)

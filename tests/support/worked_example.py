@@ -99,10 +99,12 @@ class Reader:
         return done.stderr + done.stdout
 
     def agrees(self, step: Step, output: str) -> bool:
-        """Whether the page shows this output; stores the ids in it, in their order if the page shows another output."""
+        """Whether the page shows this output.  Stores the ids in it; if it differs from the page, in their order."""
         match = step.pattern().fullmatch(output)
-        printed = match.groups() if match else dict.fromkeys(re.findall(_ID, output))
-        self.ids.update(zip(step.ids if match else dict.fromkeys(step.ids), printed, strict=bool(match)))
+        if match:
+            self.ids.update(zip(step.ids, match.groups(), strict=True))
+        else:
+            self.ids.update(zip(dict.fromkeys(step.ids), dict.fromkeys(re.findall(_ID, output)), strict=False))
         return match is not None
 
 

@@ -22,7 +22,7 @@ void cpu_time_count_steal(struct cpu_time *cpu_time, struct counters *counters) 
 
 static struct run run;
 
-/* A wake-up by a timer with these lengths of its stations; `task` had the CPU before it, and `thief` after it. */
+/* A wake-up by a timer with these lengths of its stations; `before` had the CPU until then, `after` preempts the task. */
 static struct finding wakeup(uint64_t late_ns, uint64_t handled_ns, uint64_t waited_ns, uint64_t kept_ns)
 {
 	struct finding finding = {
