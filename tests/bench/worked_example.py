@@ -29,6 +29,7 @@ def _printed(steps_of_page: Iterable[Step]) -> Iterator[str]:
             output = reader.output(step)
             print(f"$ {step.line}\n{output}", end="", flush=True)
             if not reader.agrees(step, output):
+                reader.assign_in_order(step, output)
                 yield step.line
 
 

@@ -99,13 +99,15 @@ class Reader:
         return done.stderr + done.stdout
 
     def agrees(self, step: Step, output: str) -> bool:
-        """Whether the page shows this output.  Stores the ids in it; if it differs from the page, in their order."""
+        """Whether the page shows this output; stores the ids in it."""
         match = step.pattern().fullmatch(output)
         if match:
             self.ids.update(zip(step.ids, match.groups(), strict=True))
-        else:
-            self.ids.update(zip(dict.fromkeys(step.ids), dict.fromkeys(re.findall(_ID, output)), strict=False))
         return match is not None
+
+    def assign_in_order(self, step: Step, output: str) -> None:
+        """Store the ids in an output that differs from the page in their order, so that later commands find them."""
+        self.ids.update(zip(dict.fromkeys(step.ids), dict.fromkeys(re.findall(_ID, output)), strict=False))
 
 
 def versions() -> list[str]:
