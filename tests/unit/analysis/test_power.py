@@ -169,7 +169,7 @@ def test_more_confidence_and_rates_nearer_to_the_allowed_one_take_longer() -> No
 
 
 @pytest.mark.parametrize(
-    ("allowed", "longest_burst"), [(1e-300, 1), (1e-12, None), (1e-12, 10**9), (0.999999, None), (0.5, 10**9)]
+    ("allowed", "longest_burst"), [(1e-18, 1), (1e-12, None), (1e-12, 10**9), (0.999999, None), (0.5, 10**9)]
 )
 @pytest.mark.parametrize("times", [0.0, 0.5, 1.0])
 def test_absurd_questions_get_an_answer(allowed: float, longest_burst: int | None, times: float) -> None:
