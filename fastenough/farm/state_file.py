@@ -33,6 +33,10 @@ _FORMER_FIELDS = {"lent_created_s": "place_created_s", "lent_changed_s": "place_
 """Names of fields in files of older versions."""
 _FORMER_COLUMNS = {"one": "id", "said": "status_line"}
 """Names of columns of ``beat`` in files of older versions."""
+_INVALID = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+"""Error codes of an invalid file; SQLITE_ERROR: a table or column is missing."""
+_PRIMARY_CODE = 0xFF
+"""Mask: the other bits of an error code are details."""
 
 
 @dataclass(frozen=True)
@@ -57,27 +61,15 @@ class FarmState:
         except BlockingIOError:
             os.close(self._turn)
             raise BadInput(f"{state}: another farm uses this folder; stop it, or set another state folder") from None
-        self._database = sqlite3.connect(self._path, timeout=10.0, isolation_level=None)
         try:
-            self._prepare()
+            self._database = _writing(self._path)
         except BaseException:
-            self.close()
+            os.close(self._turn)
             raise
 
-    def _prepare(self) -> None:
-        with _file_errors(self._path):
-            self._database.executescript(_TABLES)
-            for column in self._database.execute("select name from pragma_table_info('beat')").fetchall():
-                former = column[0]
-                if former in _FORMER_COLUMNS:
-                    self._database.execute(f"alter table beat rename column {former} to {_FORMER_COLUMNS[former]}")
-
     def _execute(self, statement: str, values: tuple[object, ...]) -> None:
-        """Raises FastenoughError if the file cannot be written, as on a full disk."""
-        try:
+        with _file_errors(self._path):
             self._database.execute(statement, values)
-        except sqlite3.Error as error:
-            raise FastenoughError(f"{self._path}: {error}; fix the cause, then start the farm again") from error
 
     def put(self, name: str, state: BoardState) -> None:
         document = asdict(state) | {"busy": sorted(state.busy)}
@@ -99,13 +91,35 @@ class FarmState:
 
 @contextmanager
 def _file_errors(path: Path) -> Iterator[None]:
-    """Convert errors of an invalid file into BadInput."""
+    """Convert errors of an invalid file into BadInput, other errors of SQLite, as on a full disk, into FastenoughError.
+
+    The advice to move the file away is given only for the former: otherwise the state of the boards would be lost.
+    """
     try:
         yield
-    except (sqlite3.Error, ValueError, TypeError) as error:
+    except (sqlite3.Error, ValueError, TypeError, AttributeError) as error:
+        # a value that cannot be converted raises errors without a code
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _PRIMARY_CODE not in _INVALID:
+            raise FastenoughError(f"{path}: {error}; fix the cause, then start the farm again") from error
         raise BadInput(
             f"{path}: not a valid state file ({error}); move it away, then start the farm, which writes a new one"
         ) from error
+
+
+def _writing(path: Path) -> sqlite3.Connection:
+    """Open the file for writing, with its tables; columns with former names are renamed."""
+    with _file_errors(path):
+        database = sqlite3.connect(path, timeout=10.0, isolation_level=None)
+        try:
+            database.executescript(_TABLES)
+            for column in database.execute("select name from pragma_table_info('beat')").fetchall():
+                former = column[0]
+                if former in _FORMER_COLUMNS:
+                    database.execute(f"alter table beat rename column {former} to {_FORMER_COLUMNS[former]}")
+        except BaseException:
+            database.close()
+            raise
+        return database
 
 
 def _boards(path: Path) -> dict[str, BoardState]:

@@ -195,6 +195,39 @@ def test_a_damaged_state_file_is_one_line(tmp_path: Path, content: bytes) -> Non
         assert read_state(tmp_path) == (None, {})
 
 
+@pytest.mark.parametrize("state", ["[]", "3", "{", '{"phase": "nowhere"}', '{"busy": 3}'])
+def test_a_damaged_board_in_a_state_file_is_one_line(tmp_path: Path, state: str) -> None:
+    tmp_path.chmod(0o700)
+    with closing(FarmState(tmp_path)) as farm_state:
+        farm_state._database.execute("insert into board values ('one', ?)", (state,))
+        for reading in (read_state, board_states, lambda _: farm_state.boards()):
+            with pytest.raises(BadInput, match="not a valid state file"):
+                reading(tmp_path)
+
+
+def test_a_state_file_that_cannot_be_used_at_present_is_not_called_invalid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reader must not move it away; nor is the lock of the folder held after the error."""
+    tmp_path.chmod(0o700)
+    FarmState(tmp_path).close()
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *of, **how: connect(*of, **how | {"timeout": 0.01}))
+    with closing(connect(tmp_path / FILE, isolation_level=None)) as other:
+        other.executescript("pragma locking_mode = exclusive; begin exclusive; insert into beat values (1, 2, 3, '')")
+        for reading in (read_state, board_states, FarmState):
+            with pytest.raises(FastenoughError, match="locked") as raised:
+                reading(tmp_path)
+            assert not isinstance(raised.value, BadInput)
+        other.execute("rollback")
+    (tmp_path / FILE).unlink()
+    (tmp_path / FILE).mkdir()
+    for _ in range(2):  # the first one has left no lock
+        with pytest.raises(FastenoughError, match="unable to open") as raised:
+            FarmState(tmp_path)
+        assert not isinstance(raised.value, BadInput)
+
+
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     with closing(FarmState(tmp_path)) as farm_state:
