@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from fastenough import words
@@ -20,7 +20,7 @@ from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.merged import judged_series
 from fastenough.history import WINDOW_S, BoardColumns, History, runs_of_board
 from fastenough.history.intervals import is_ahead
-from fastenough.model import FastenoughError, Requirement, Verdict
+from fastenough.model import FastenoughError, Identifiers, Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import MONITOR
 from fastenough.store import RunSummary, Store
@@ -45,17 +45,17 @@ def verdicts_on(
 
     ``verdict`` and ``verdict_reason`` cover the evaluation window, from ``judged_from_s`` on; ``cycle_verdict`` and
     ``cycle_reason`` the newest cycle that has ended.  All are empty where nothing was measured or nothing is required.
-    ``former_names``: names under which the board recorded before.  ``history``: knows the boards of runs, of which
-    another one may have such a name.
+    ``former_names``: names under which the board recorded before.  ``history``: assigns runs to boards; another board
+    may have one of these names.
     """
     now_s = time.time() if now_s is None else now_s
-    named = [run for name in (*former_names, board) for run in store.runs(board=name, last=_MOST_RUNS)]
-    if history is not None:
-        mine = runs_of_board(history, board, {run.id: run.board or "" for run in named})
-        named = [run for run in named if run.id in mine]
-    runs = [run for run in named if _counts(run, now_s)]
+    names = (*former_names, board)
+    owner = _Owner(store, board, names, history)
+    candidates = [run for name in names for run in store.runs(board=name, last=_MOST_RUNS)]
+    own_ids = owner.own_ids(candidates)
+    runs = [run for run in candidates if run.id in own_ids and _counts(run, now_s)]
     runs.sort(key=lambda run: (run.begin_wall_ns or 0, run.id))
-    cycle = _cycle_of(store, runs)
+    cycle = _cycle_of(owner, runs)
     try:
         newest = [store.load(run) for run in cycle.runs] if cycle else []
     except FastenoughError as error:
@@ -69,11 +69,32 @@ def verdicts_on(
         return _verdict_columns(of_cycle.verdict, _reason(of_cycle), of_cycle.verdict, _reason(of_cycle), None)
     window = _window(store, runs, cycle, newest)
     if not window.earlier and not window.left_out:
-        whole = of_cycle
+        of_window = of_cycle
     else:
-        whole = judge([*window.earlier, *newest], requirement, missing=cycle.missing)
-    verdict, reason = _guard_verdict(whole, window, requirement or newest[0].head.requirement)
+        of_window = judge([*window.earlier, *newest], requirement, missing=cycle.missing)
+    verdict, reason = _guard_verdict(of_window, window, requirement or newest[0].head.requirement)
     return _verdict_columns(verdict, reason, of_cycle.verdict, _reason(of_cycle), window.from_s)
+
+
+@dataclass(frozen=True)
+class _Owner:
+    """A board of which runs are judged, with its present and former names; ``history`` None: names identify it."""
+
+    store: Store
+    board: str
+    names: Sequence[str]
+    history: History | None
+
+    def own_ids(self, runs: Sequence[RunSummary]) -> set[str]:
+        """Return the ids of those of some runs that belong to the board."""
+        named = {run.id: run.board or "" for run in runs if run.board in self.names}
+        return set(named) if self.history is None else runs_of_board(self.history, self.board, named, self._machine_of)
+
+    def _machine_of(self, run: str) -> Identifiers:
+        try:
+            return self.store.load(run).head.machine
+        except FastenoughError:
+            return frozenset()
 
 
 @dataclass(frozen=True)
@@ -106,9 +127,9 @@ def _window(store: Store, runs: Sequence[RunSummary], cycle: StoredCampaign, new
     return _Window(earlier[::-1], left_out, begin_s)
 
 
-def _guard_verdict(whole: Assessment, window: _Window, requirement: Requirement | None) -> tuple[Verdict, str]:
+def _guard_verdict(of_window: Assessment, window: _Window, requirement: Requirement | None) -> tuple[Verdict, str]:
     """The verdict on the window; no PASS beside a value above the limit in a recording that cannot be judged."""
-    verdict, reasons = whole.verdict, [_reason(whole)]
+    verdict, reasons = of_window.verdict, [_reason(of_window)]
     worst = max(window.left_out, key=_maximum_ns, default=None)
     if worst is not None:
         reasons.append(f"{words.counted(len(window.left_out), 'recording')} excluded (incomplete, failed or damaged)")
@@ -153,16 +174,16 @@ def _verdict_columns(verdict: str, why: str, of_cycle: str, cycle_why: str, from
     }
 
 
-def _cycle_of(store: Store, runs: Sequence[RunSummary]) -> StoredCampaign | None:
+def _cycle_of(owner: _Owner, runs: Sequence[RunSummary]) -> StoredCampaign | None:
     """The newest cycle; of a campaign on several boards, the runs of this one."""
     if not runs:
         return None
-    whole = stored_campaign(store, runs[-1].campaign) if runs[-1].campaign else None
-    if whole is None:
+    campaign = runs[-1].campaign
+    if not campaign:
         return StoredCampaign("", (runs[-1].id,), ())
-    names = {None, *(run.board for run in runs)}
-    others = {run.id for run in store.runs(campaign=whole.id, brief=True) if run.board not in names}
-    return replace(whole, runs=tuple(run for run in whole.runs if run not in others))
+    named = [run for run in owner.store.runs(campaign=campaign, brief=True) if run.board is not None]
+    other_ids = {run.id for run in named} - owner.own_ids(named)
+    return stored_campaign(owner.store, campaign, other_ids)
 
 
 def _counts(run: RunSummary, now_s: float) -> bool:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -64,16 +64,37 @@ def boards_of_runs(history: History, runs: Collection[str]) -> dict[str, str]:
         }
 
 
-def runs_of_board(history: History, board: str, runs: Mapping[str, str]) -> set[str]:
-    """The runs of a board among some, given with the name in their recordings.
+def runs_of_board(
+    history: History, board: str, runs: Mapping[str, str], machine_of: Callable[[str], Identifiers]
+) -> set[str]:
+    """Return those of ``runs`` (id: board name in the recording) that belong to a board.
 
-    A run that the history does not have is of the board if no other board has or had that name.
+    The history does not have refused and damaged runs.  Such a run with a name of several boards belongs to the one
+    that is its machine (``machine_of``: by run id).  If no board is known to be, it belongs to the one that has the
+    name at present, unless that one is another machine.
     """
     entered = boards_of_runs(history, runs)
     with history.reading() as connection:
-        known = connection.execute(select(BOARD.c.name, BOARD.c.former_names).where(BOARD.c.name != board)).all()
-    of_others = {name for own, former in known for name in (own, *_names(former))}
-    return {run for run, name in runs.items() if (entered[run] == board if run in entered else name not in of_others)}
+        rows = connection.execute(select(BOARD.c.id, BOARD.c.name, BOARD.c.former_names)).all()
+    of_others = {name for _, own, former in rows if own != board for name in (own, *_names(former))}
+    number = next((number for number, own, _ in rows if own == board), None)
+
+    def belongs(run: str, name: str) -> bool:
+        if run in entered:
+            return entered[run] == board
+        if name not in of_others:
+            return True
+        machine = machine_of(run)
+        identified = board_of_machine(history, name, machine) if machine else ""
+        return identified == board if identified else name == board and not _is_other(history, number, machine)
+
+    return {run for run, name in runs.items() if belongs(run, name)}
+
+
+def _is_other(history: History, board: int | None, machine: Identifiers) -> bool:
+    """Whether a board is known to be another machine."""
+    with history.reading() as connection:
+        return board is not None and is_machine(connection, board, machine) is False
 
 
 def board_of_machine(history: History, name: str, machine: Identifiers) -> str:

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from fastenough.campaign import Plan, parse_plan
-from fastenough.campaign.expand import OWN, PLAN_FILE
-from fastenough.model import BadInput, Outcome
+from fastenough.campaign.expand import OWN, PLAN_FILE, expand, recordings_of
+from fastenough.model import BadInput, FastenoughError, Outcome
 from fastenough.store import RunSummary, Store
 
 _MOST_NAMED = 20
@@ -131,23 +131,57 @@ def newest_campaign(store: Store) -> StoredCampaign | None:
     return None if newest is None else stored_campaign(store, newest)
 
 
-def stored_campaign(store: Store, campaign: str) -> StoredCampaign | None:
-    """The campaign of this id, as `newest_campaign`; None if the store has no run of it."""
-    mine = store.runs(campaign=campaign)
-    if not mine:
+def stored_campaign(store: Store, campaign: str, others: Collection[str] | None = None) -> StoredCampaign | None:
+    """The campaign of this id, as `newest_campaign`; None if the store has no run of it.
+
+    ``others``: ids of its runs on other boards, which are left out, as are missing runs on other boards.  None: the
+    campaign on all boards.
+    """
+    runs = store.runs(campaign=campaign)
+    if not runs:
         return None
+    mine = [run for run in runs if run.id not in (others or ())]
     by_position = {run.position: run for run in mine}
-    missing = _missing(mine, by_position)
-    since = mine[0].id if missing else mine[-1].id
+    elsewhere = set() if others is None else _positions_elsewhere(store, runs, others)
+    missing = _missing(runs, by_position, elsewhere)
+    since = runs[0].id if missing else runs[-1].id
     nameless = [run.id for run in store.runs(brief=True, campaign=None, state="damaged") if run.id > since]
-    runs = sorted([run.id for run in by_position.values()] + nameless)
-    return StoredCampaign(campaign, tuple(runs), tuple(missing))
+    ids = sorted([run.id for run in by_position.values()] + nameless)
+    return StoredCampaign(campaign, tuple(ids), tuple(missing))
 
 
-def _missing(mine: Sequence[RunSummary], by_position: dict[int | None, RunSummary]) -> list[str]:
+def _positions_elsewhere(store: Store, runs: Sequence[RunSummary], others: Collection[str]) -> set[int]:
+    """Positions of ``others``, and those of boards in the plan that have none of the remaining runs.
+
+    Only the former if the plan is not stored.
+    """
+    positions = [(run.id in others, run.position) for run in runs if run.position is not None]
+    boards = dict(enumerate(_boards_by_position(store, runs)))
+    own = {boards[position] for is_other, position in positions if not is_other and position in boards}
+    elsewhere = {position for is_other, position in positions if is_other}
+    return elsewhere | {position for position, board in boards.items() if own and board not in own}
+
+
+def _boards_by_position(store: Store, runs: Sequence[RunSummary]) -> list[str]:
+    """The plan's name of the board of each planned run; empty without a stored plan that can be read."""
+    for run in reversed(runs):
+        try:
+            text = store.attached(run.id, PLAN_FILE) if PLAN_FILE in run.hashes() else None
+            plan = None if text is None else parse_plan(text, f"the plan of {run.campaign}")
+        except FastenoughError:
+            continue
+        if plan is not None:
+            return [spec.board for spec in expand(plan) for _ in recordings_of(plan)]
+    return []
+
+
+def _missing(
+    mine: Sequence[RunSummary], by_position: dict[int | None, RunSummary], elsewhere: Collection[int]
+) -> list[str]:
     planned = _planned(mine)
     positions = max([len(planned), *(run.positions or 0 for run in mine)])
     absent = [position for position in range(min(positions, _MOST_KNOWN)) if position not in by_position]
+    absent = [position for position in absent if position not in elsewhere]
     absent = [position for position in absent if not _is_unmade(position, planned, by_position)]
     texts = [
         f"run {position + 1} of {positions}" + (f" ({planned[position]})" if position < len(planned) else "")

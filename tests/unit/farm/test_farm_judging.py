@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 import pytest
 
+from fastenough.campaign.expand import PLAN_FILE
 from fastenough.farm.config import BoardEntry
 from fastenough.farm.history_update import HistoryOrder, JudgedBoard, declaration_of, update_history
 from fastenough.farm.judging import verdicts_on
@@ -38,8 +39,14 @@ def later(line: bytes, hours: int) -> bytes:
     return json.dumps(said, separators=(",", ":")).encode() + b"\n"
 
 
-def keep(store: Store, position: int | None = None, hours: int = 0, **changes: Unpack[made.PlanFields]) -> str:
-    """A run that passes at 1 ms, made so many hours later; with a position, of a campaign of two."""
+def keep(
+    store: Store,
+    position: int | None = None,
+    hours: int = 0,
+    plan: str = "",
+    **changes: Unpack[made.PlanFields],
+) -> str:
+    """A run that passes at 1 ms, made so many hours later; with a position, of a campaign of two with a plan."""
     origin = (
         None
         if position is None
@@ -52,8 +59,10 @@ def keep(store: Store, position: int | None = None, hours: int = 0, **changes: U
         }
     )
     writer = store.begin(origin)
-    plan = replace(made.Plan(made.quiet(writer.id), run_id=writer.id, begin_ns=0), **changes)
-    for line in made.write(store.path / "made.jsonl", plan).read_bytes().splitlines(keepends=True):
+    if plan:
+        writer.attach(PLAN_FILE, plan.encode())
+    content = replace(made.Plan(made.quiet(writer.id), run_id=writer.id, begin_ns=0), **changes)
+    for line in made.write(store.path / "made.jsonl", content).read_bytes().splitlines(keepends=True):
         writer.line(later(line, hours))
     writer.end()
     return str(writer.id)
@@ -128,9 +137,7 @@ def test_what_was_cut_off_or_damaged_is_broken_and_the_monitor_is_no_cycle(store
     assert word(store) == "PASS"
     cut = keep(store, hours=2, outcome=None)
     assert word(store) == "BROKEN"
-    sealed = store.path / "runs" / cut / "recording.jsonl.zst"
-    sealed.chmod(0o644)
-    sealed.write_bytes(sealed.read_bytes()[:-5] + b"wrong")
+    damage(store, cut)
     assert word(store) == "BROKEN"
 
 
@@ -155,6 +162,76 @@ def test_a_run_of_another_machine_with_a_former_name_is_not_of_the_board(store: 
         for board, former_names, verdict in (("press", [BOARD], "PASS"), (BOARD, [], "FAIL")):
             said = verdicts_on(store, board, WITHIN, former_names=former_names, history=history)
             assert (said["verdict"], said["cycle_verdict"]) == (verdict, verdict)
+
+
+def damage(store: Store, run: str) -> None:
+    sealed = store.path / "runs" / run / "recording.jsonl.zst"
+    sealed.chmod(0o644)
+    sealed.write_bytes(sealed.read_bytes()[:-5] + b"wrong")
+
+
+@pytest.mark.check
+def test_a_run_that_the_history_does_not_have_is_of_its_machine_or_else_of_the_present_name(store: Store) -> None:
+    """Of two boards that have or had its name; a damaged one identifies no machine, another one is of neither board."""
+    machines = {letter: {"profile": made.PROFILE | {"machine": [letter * 64]}} for letter in "abc"}
+    with closing(History.of(store)) as history:
+        declare(history, "press", former_names=json.dumps([BOARD]))
+        keep(store, head=machines["a"])
+        catch_up(history, store)
+        declare(history, "other")
+        rename(history, "other", BOARD, [])
+        keep(store, hours=1, head=machines["b"])
+        catch_up(history, store)
+
+        def cycles() -> list[str]:
+            names: list[tuple[str, list[str]]] = [("press", [BOARD]), (BOARD, [])]
+            columns = [verdicts_on(store, name, WITHIN, former_names=of, history=history) for name, of in names]
+            return [str(board["cycle_verdict"]) for board in columns]
+
+        keep(store, hours=2, head=machines["c"], values=slow())
+        assert cycles() == ["PASS", "PASS"]
+        keep(store, hours=3, head=machines["a"], values=slow())
+        assert cycles() == ["FAIL", "PASS"]
+        damage(store, keep(store, hours=4, head=machines["b"]))
+        assert cycles() == ["FAIL", "BROKEN"]
+
+
+@pytest.mark.check
+def test_a_plan_on_two_machines_of_one_name_is_judged_by_machine(store: Store) -> None:
+    machines = [{"profile": made.PROFILE | {"machine": [letter * 64]}} for letter in "ab"]
+    with closing(History.of(store)) as history:
+        declare(history, "press", former_names=json.dumps([BOARD]))
+        keep(store, head=machines[0])
+        catch_up(history, store)
+        declare(history, "other")
+        rename(history, "other", BOARD, [])
+        keep(store, hours=1, head=machines[1])
+        keep(store, 0, hours=2, head=machines[0], values=slow())
+        keep(store, 1, hours=3, head=machines[1])
+        catch_up(history, store)
+        for board, former_names, verdict in (("press", [BOARD], "FAIL"), (BOARD, [], "PASS")):
+            columns = verdicts_on(store, board, WITHIN, former_names=former_names, history=history)
+            assert columns["cycle_verdict"] == verdict
+
+
+PLAN = """
+name = "cycle"
+boards = ["ssh://a", "ssh://b"]
+[[run]]
+probe = "timer"
+duration = "1s"
+loads = ["none", "cpu"]
+"""
+
+
+@pytest.mark.parametrize(("boards", "verdict"), [("ab", "PASS"), ("a", "INCONCLUSIVE")])
+def test_a_run_that_is_missing_on_another_board_of_the_plan_forbids_no_pass(
+    store: Store, boards: str, verdict: str
+) -> None:
+    """The plan was killed: with two boards and one load after the runs of the first, else within those of it."""
+    plan = PLAN.replace('"none", "cpu"', '"none"') if boards == "ab" else PLAN.replace(', "ssh://b"', "")
+    keep(store, 0, plan=plan)
+    assert word(store) == verdict
 
 
 def test_the_runs_of_a_plan_are_judged_together_and_one_that_is_missing_forbids_a_pass(store: Store) -> None:
