@@ -490,14 +490,26 @@ def _silence(now: RowMapping | None, after_s: int, refusal: RefusedRecording | N
 
 
 def _judged_silence(known: _BoardRows, now_s: int) -> str:
-    """Why nothing recent supports the verdict of a board that still measures; empty if something does."""
+    """Why the verdict is outdated: no recent judged interval; empty if there is one."""
     judged = max((now for now in known.nows if now["for_verdict"]), key=lambda now: now["seen_s"], default=None)
     if judged is None or not known.row["verdict"]:
         return ""
     ago_s = now_s - judged["seen_s"]
-    if ago_s <= max(_PAUSE_S, _silent_after_s(known.row["due_s"], judged)):
+    if ago_s <= max(_judged_pause_s(judged), _silent_after_s(known.row["due_s"], judged)):
         return ""
-    return f"the last judged interval ended {words.duration(ago_s * 10**9)} ago; only other series are measured"
+    return f"the last judged interval ended {words.duration(ago_s * 10**9)} ago; only diagnostic series are recent"
+
+
+def _judged_pause_s(judged: RowMapping) -> int:
+    """Longest usual pause between the cycles of a judged series: plans may run less often than data are pulled.
+
+    A pause of several days is usual if it occurred twice, or if there was no other pause.  A single longer one may have
+    been an outage.
+    """
+    days = MaximaRing.of(judged["days"], judged["newest_s"] // DAY_S)
+    distances = np.sort(np.diff(days.units[days.at(days.units) != NOTHING]))[-2:]
+    usual = int(distances[0]) if distances.size else 1
+    return max(_PAUSE_S, (usual + 1) * DAY_S if usual > 1 else 0)
 
 
 def _states(status: BoardStatus, row: RowMapping, recent: _Recent, now_s: int) -> Iterator[tuple[BoardCondition, str]]:

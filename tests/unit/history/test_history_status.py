@@ -147,6 +147,27 @@ def test_a_series_that_a_plan_measures_again_soon_stays_the_main_one(
         assert len(main_series(connection)) == 1
 
 
+@pytest.mark.parametrize(
+    ("days", "silent"),
+    [
+        ((20, 13, 6), False),
+        ((22, 15, 8), False),
+        ((23, 16, 9), True),
+        ((13, 6), False),
+        ((6,), True),
+        ((30, 29, 28, 7, 6, 5), True),
+    ],
+)
+def test_a_verdict_is_recent_for_the_usual_distance_of_judged_cycles(
+    history: History, tmp_path: Path, days: Sequence[int], silent: bool
+) -> None:
+    """The ring is pulled each hour, and plans run each week; a single pause within daily cycles was an outage."""
+    for day in days:
+        measure(history, tmp_path, PRESENT, -day * DAY_S - HOUR_S, [9_000], HOUR_S)
+    measure(history, tmp_path, MONITORED, -2 * DAY_S, [9_000] * 48, HOUR_S)
+    assert (status(history).state is BoardCondition.SILENT) is silent
+
+
 def test_a_badge_has_no_verdict_beside_values_that_are_not_judged(history: History, tmp_path: Path) -> None:
     """The page of a board that has only its monitor left shows the maxima of that."""
     measure(history, tmp_path, FORMER, -DAY_S, [9_000] * 12, HOUR_S)
