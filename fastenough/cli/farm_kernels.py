@@ -22,7 +22,7 @@ from fastenough.cli.commands import Command
 from fastenough.cli.options import FRACTION, json_option
 from fastenough.cli.output import print_json, print_table, say, say_list
 from fastenough.fleet.board_rows import BoardRows, IntArray, sums_and_maxima
-from fastenough.model import BadInput, is_confidence
+from fastenough.model import BadInput, require_confidence
 from fastenough.units import parse_instant_s
 
 _NUMBERS = ("begin_ns", "end_ns", "count", "max_ns")
@@ -308,8 +308,7 @@ def command(*, path: Path, base: str | None, confidence: float, of_archive: Arch
 
     Compares one series of the archive: the one by which most kernels can be compared.
     """
-    if not is_confidence(confidence):
-        raise BadInput(f"--confidence {confidence:.0%} is not between 0% and 100%; 95% is usual")
+    require_confidence(confidence, "--confidence")
     boards = of_archive.compute(MeasureKernels(read_kernels(path)))
     comparison = compared_boards(boards, base, confidence)
     if as_json:

@@ -14,7 +14,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from fastenough.model import RETURN_TIME_NS, BadInput, Requirement, is_confidence
+from fastenough.model import RETURN_TIME_NS, BadInput, Requirement, require_confidence
 from fastenough.store import Store
 from fastenough.units import parse_duration_ns, parse_instant_s, parse_share
 
@@ -162,8 +162,7 @@ class RequirementOptions:
 
     def requirement(self) -> Requirement | None:
         """The requirement, None without a limit; raises BadInput for options that need a limit."""
-        if not is_confidence(self.confidence):
-            raise BadInput(f"--confidence {self.confidence:.0%} is not between 0% and 100%; 95% is usual")
+        require_confidence(self.confidence, "--confidence")
         if self.limit_ns is not None:
             return self.of_limit(self.limit_ns)
         if self.miss_rate:

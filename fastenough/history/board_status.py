@@ -27,7 +27,7 @@ from fastenough.history.results import (
 )
 from fastenough.history.rollups import DAY_S
 from fastenough.history.schema import BOARD, HOUR, HOUR_S, NOW, REFUSED, RUN, SERIES, STEP_S
-from fastenough.model import Identifiers, Requirement, Verdict
+from fastenough.model import LEAST_CONFIDENCE, LEAST_MISS_RATE, Identifiers, Requirement, Verdict
 
 DAYS_SHOWN = 30
 WINDOW_S = DAYS_SHOWN * DAY_S
@@ -275,7 +275,12 @@ def _board(row: RowMapping, nows: Sequence[RowMapping]) -> _BoardRows:
 
 def _requirement(row: RowMapping) -> Requirement | None:
     if row["requirement"]:
-        return Requirement(**json.loads(row["requirement"]))
+        stored = json.loads(row["requirement"])
+        # older versions accepted smaller numbers
+        for name, least in (("miss_rate", LEAST_MISS_RATE), ("confidence", LEAST_CONFIDENCE)):
+            if 0 < stored.get(name, 0) < least:
+                stored[name] = least
+        return Requirement(**stored)
     return Requirement(row["limit_ns"]) if row["limit_ns"] else None
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from fastenough.analysis.gate import ENVIRONMENT, AllowedDepartures, Budget, Growth, Limit
 from fastenough.analysis.instructions import FIGURES
 from fastenough.campaign.toml import Table, read_toml
-from fastenough.model import RETURN_TIME_NS, BadInput, Requirement, is_confidence
+from fastenough.model import RETURN_TIME_NS, BadInput, Requirement, require_confidence
 from fastenough.units import parse_duration_ns, parse_share
 
 _ALL_HAVE = ("board", "probe", "load", "confidence")
@@ -68,8 +68,10 @@ def _limit(path: Path, number: int, table: Table) -> Limit:
         table.finish(PATH_KEYS)
         return Limit(f"{path}, limit {number}", budget, board, probe, load)
     confidence = table.share("confidence", Requirement.confidence)
-    if not is_confidence(confidence):
-        raise table.fault("confidence must lie between 0% and 100%", "confidence")
+    try:
+        require_confidence(confidence, "confidence")
+    except BadInput as error:
+        raise table.fault(str(error), "confidence") from error
     if ("slower-by" in table) == ("limit" in table):
         raise table.fault(
             'write either slower-by = "5us" with a quantile, which looks at the baseline, or '

@@ -2,7 +2,13 @@
 """The terms that all other rooms use: series, requirements, machines, verdicts and errors."""
 
 from fastenough.model.machine import Configuration, Identifiers, Machines, identifiers_of, is_same_machine
-from fastenough.model.requirement import RETURN_TIME_NS, Requirement, is_confidence
+from fastenough.model.requirement import (
+    LEAST_CONFIDENCE,
+    LEAST_MISS_RATE,
+    RETURN_TIME_NS,
+    Requirement,
+    require_confidence,
+)
 from fastenough.model.series import Role, Series, SourceSummary
 from fastenough.model.terms import (
     EMULATED,
@@ -22,6 +28,8 @@ from fastenough.model.terms import (
 __all__ = [
     "EMULATED",
     "IMPORTED",
+    "LEAST_CONFIDENCE",
+    "LEAST_MISS_RATE",
     "RETURN_TIME_NS",
     "RUN_LENGTH",
     "VERDICT_EXIT_STATUS",
@@ -40,7 +48,7 @@ __all__ = [
     "Unavailable",
     "Verdict",
     "identifiers_of",
-    "is_confidence",
     "is_same_machine",
     "parameter_name",
+    "require_confidence",
 ]

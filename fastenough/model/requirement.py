@@ -11,13 +11,16 @@ RETURN_TIME_NS = 5 * 10**9
 """Default return time.  "Never" then excludes disturbances that come once in 5 s or more often.  15 s without a
 disturbance are enough evidence for that, so a first run of 20 s under each load gives an answer."""
 LEAST_MISS_RATE = 1e-18
-"""Beside 0: one miss in 30 years at 1 GHz.  The reciprocal of a much smaller number overflows."""
-_LEAST_CONFIDENCE = 1e-6
+"""Least rate other than 0: one miss in 30 years at 1 GHz.  The reciprocal of a much smaller number overflows."""
+LEAST_CONFIDENCE = 1e-6
 
 
-def is_confidence(share: float) -> bool:
-    """Whether bounds can be computed at this confidence."""
-    return _LEAST_CONFIDENCE <= share < 1.0
+def require_confidence(share: float, name: str = "the confidence") -> None:
+    """Raise BadInput for a confidence at which no bounds can be computed; ``name``: that of the option or key."""
+    if not LEAST_CONFIDENCE <= share < 1.0:
+        raise BadInput(
+            f"{name} must be at least {LEAST_CONFIDENCE:.4%} and below 100%, not {share * 100:g}%; 95% is usual"
+        )
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,7 @@ class Requirement:
             raise BadInput(f"the miss rate must be at least 0 and below 1, not {self.miss_rate}")
         if 0.0 < self.miss_rate < LEAST_MISS_RATE:
             raise BadInput(f"the miss rate must be 0, or {LEAST_MISS_RATE:g} or more, not {self.miss_rate}")
-        if not is_confidence(self.confidence):
-            raise BadInput(f"the confidence must lie between 0.0001% and 100%, not {self.confidence * 100:g}%")
+        require_confidence(self.confidence)
         if self.longest_burst is not None and not 1 <= self.longest_burst <= 10**9:
             raise BadInput(f"the longest burst must be 1 activation or more, not {self.longest_burst}")
         if self.return_time_ns <= 0:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fastenough.analysis import Assessment, judge
 from fastenough.analysis.excluded_runs import ExcludedRuns, Selection, judged_without
-from fastenough.model import Requirement, is_confidence
+from fastenough.model import Requirement, require_confidence
 from fastenough.recording import Recording
 
 
@@ -34,8 +34,7 @@ class PackedQuestion:
     def __post_init__(self) -> None:
         if self.selection not in Selection.__members__:
             raise ValueError("its selection is unknown")
-        if not is_confidence(self.confidence):
-            raise ValueError("its confidence is not between 0 and 1")
+        require_confidence(self.confidence, "its confidence")
 
 
 def judged_alone(recordings: Sequence[Recording], question: PackedQuestion) -> Assessment:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from fastenough.history import (
 from fastenough.history.board_status import main_series
 from fastenough.history.schema import CYCLE_S, INTERVAL, RUN
 from fastenough.history.tail import TailWatch, last_good
+from fastenough.model import LEAST_CONFIDENCE, LEAST_MISS_RATE, Requirement
 from fastenough.web.pages.badge import summary_of
 from fastenough.web.site import Site
 from tests.support.recordings import WALL_NS, Plan, instant, write
@@ -166,6 +168,21 @@ def test_a_verdict_is_recent_for_the_usual_distance_of_judged_cycles(
         measure(history, tmp_path, PRESENT, -day * DAY_S - HOUR_S, [9_000], HOUR_S)
     measure(history, tmp_path, MONITORED, -2 * DAY_S, [9_000] * 48, HOUR_S)
     assert (status(history).state is BoardCondition.SILENT) is silent
+
+
+@pytest.mark.parametrize(
+    ("stored", "read"),
+    [
+        ({"miss_rate": 1e-20}, Requirement(LIMIT_NS, LEAST_MISS_RATE)),
+        ({"confidence": 1e-9}, Requirement(LIMIT_NS, confidence=LEAST_CONFIDENCE)),
+        ({"miss_rate": 0.0}, Requirement(LIMIT_NS)),
+    ],
+)
+def test_a_requirement_stored_by_an_older_version_is_read(
+    history: History, stored: dict[str, float], read: Requirement
+) -> None:
+    declare(history, BOARD, requirement=json.dumps({"limit_ns": LIMIT_NS} | stored))
+    assert status(history).board.requirement == read
 
 
 def test_a_badge_has_no_verdict_beside_values_that_are_not_judged(history: History, tmp_path: Path) -> None:
