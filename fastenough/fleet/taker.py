@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import takewhile
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DataError
@@ -25,7 +26,7 @@ from fastenough.history import BoardColumns, History, refresh_summaries
 from fastenough.history.boards import declare_boards, enter_run, lock_boards
 from fastenough.history.database import put
 from fastenough.history.ingest import KnownRun, NewPart, known_runs, put_ends, write_parts
-from fastenough.history.intervals import HistorySeries, is_ahead, main_place, sources_of
+from fastenough.history.intervals import HistorySeries, is_ahead, is_interval_ahead, main_place, sources_of
 from fastenough.history.rollups import DAY_S
 from fastenough.history.schema import CURSOR
 from fastenough.history.summaries import put_summaries
@@ -46,6 +47,8 @@ _MOST_DAYS = 64
 """In one chunk: each day is a table in PostgreSQL."""
 _MOST_REPEATED = 32 << 10
 """Length of a head that stays in memory for the next chunk: thousands do."""
+_MOST_AHEAD = 4096
+"""Runs of which intervals ahead of the clock are known; without these, boards publish them again."""
 _PUBLISHES = "publishes"
 """Name of the farm of all boards that publish."""
 
@@ -68,16 +71,25 @@ class Taken:
 
 
 @dataclass(frozen=True)
+class _AheadPart:
+    """Consecutive intervals ahead of this machine's clock: the number after the last, and the least of their times."""
+
+    next: int
+    least_ns: int
+
+
+@dataclass(frozen=True)
 class _Content:
     """A chunk, parsed and checked.  ``before``: by number of an interval, the events between the one before and it.
 
-    ``intervals``: without those ahead of this machine's clock."""
+    ``intervals``: without those ahead of this machine's clock.  ``waiting``: those ahead behind all others."""
 
     chunk: Chunk
     head: Head
     intervals: tuple[Interval, ...]
     events: tuple[Event, ...]
     before: Mapping[int, Sequence[Event]]
+    waiting: _AheadPart | None
 
     @property
     def name(self) -> str:
@@ -90,6 +102,7 @@ class Shard:
 
     def __init__(self, history: History, archive: FleetArchive, number: int, site: str = "") -> None:
         self._history, self._archive, self.number, self._site = history, archive, number, site
+        self._ahead: dict[str, _AheadPart] = {}
 
     def position(self, state: StreamState) -> ShardPosition:
         """Position from which to read this stream; removes the parts of failed transactions from the archive."""
@@ -144,7 +157,7 @@ class Shard:
         with self._history.writing() as connection:
             _require_unchanged(connection, self.number, position)
             tables.ensure_days(connection, _days_of(interval for content in contents for interval in content.intervals))
-            writing = _Writing(connection, contents, self._site, self._history.wall_s())
+            writing = _Writing(connection, contents, self._site, self._history.wall_s(), self._ahead)
             for content in contents:
                 writing.add(content)
             writing.finish()
@@ -213,25 +226,29 @@ def _content(chunk: Chunk, now_s: float) -> _Content:
     intervals = tuple(part for part in parts if isinstance(part, Interval))
     if [interval.seq for interval in intervals] != list(range(chunk.first, chunk.first + len(intervals))):
         raise BadInput(f"{name}: intervals are not in order")
-    intervals = _dated(intervals, now_s)
-    if not intervals and any(isinstance(part, Interval) for part in parts):
-        raise BadInput(f"{name}: times are ahead of the clock of this machine; set the wrong clock")
+    waiting = _waiting(intervals, now_s)
+    intervals = _without_ahead(intervals, now_s)
     if len(_days_of(intervals)) > _MOST_DAYS:
         raise BadInput(f"{name}: a chunk has intervals of more than {_MOST_DAYS} days")
     known = [part for part in parts if not isinstance(part, Event) or not is_ahead(part.at.wall_ns, now_s)]
     events = tuple(part for part in known if isinstance(part, Event))
-    return _Content(chunk, head, intervals, events, _events_before(known))
+    return _Content(chunk, head, intervals, events, _events_before(known), waiting)
 
 
-def _dated(intervals: Sequence[Interval], now_s: float) -> tuple[Interval, ...]:
+def _without_ahead(intervals: Sequence[Interval], now_s: float) -> tuple[Interval, ...]:
     """The intervals that are not ahead of this machine's clock.
 
-    Those ahead before one that is not are skipped: the board's clock was set in between.  Those behind the last one
-    that is not wait on the board, because its clock, or this one, may still be set.
+    An interval ahead is skipped if a later one of the chunk is not ahead: the board's clock was set in between.
+    Those after the last one that is not ahead wait on the board, because its clock, or this one, may still be set.
+    They are skipped once a later chunk has one that is not ahead.
     """
-    return tuple(
-        interval for interval in intervals if not is_ahead(max(interval.begin_wall_ns, interval.end_wall_ns), now_s)
-    )
+    return tuple(interval for interval in intervals if not is_interval_ahead(interval, now_s))
+
+
+def _waiting(intervals: Sequence[Interval], now_s: float) -> _AheadPart | None:
+    last = list(takewhile(lambda interval: is_interval_ahead(interval, now_s), reversed(intervals)))
+    least_ns = min((max(interval.begin_wall_ns, interval.end_wall_ns) for interval in last), default=0)
+    return _AheadPart(last[0].seq + 1, least_ns) if last else None
 
 
 def _events_before(parts: Iterable[Interval | Event | object]) -> dict[int, list[Event]]:
@@ -262,10 +279,19 @@ class _Writing:
     ``boards``: the declared columns of each board of which intervals are stored, by its number.  Known
     boards and runs are read for all contents together, and `finish` writes all results together: at tens of boards a
     second, separate statements for each content would take most of the time.
+
+    ``ahead``: by name of a run, the intervals ahead that follow the stored ones; kept between transactions.
     """
 
-    def __init__(self, connection: Connection, contents: Sequence[_Content], site: str, now_s: float) -> None:
-        self._connection, self._site, self._now_s = connection, site, now_s
+    def __init__(
+        self,
+        connection: Connection,
+        contents: Sequence[_Content],
+        site: str,
+        now_s: float,
+        ahead: dict[str, _AheadPart],
+    ) -> None:
+        self._connection, self._site, self._now_s, self._ahead = connection, site, now_s, ahead
         self.rows: list[tuple[str, ArchiveRow]] = []
         self.events: list[tuple[str, EventRow]] = []
         self.answers: dict[str, tuple[str, Stored]] = {}
@@ -282,6 +308,9 @@ class _Writing:
 
     def add(self, content: _Content) -> None:
         chunk, name = content.chunk, content.name
+        if content.waiting is not None and not content.intervals:
+            self._note_ahead(content, content.waiting)
+            return
         fault = self._machine_fault(content)
         if fault:
             self.refused.append(RefusedChunk(chunk.machine, fault))
@@ -291,7 +320,9 @@ class _Writing:
             return
         place = self._entered(content)
         known = place.next
-        if chunk.first > max(known, chunk.oldest):  # the board still has what is missing, and publishes again
+        if chunk.first > max(
+            known, chunk.oldest, self._skipped(content)
+        ):  # the board still has what is missing, and publishes again
             self.answers[name] = chunk.machine, Stored(chunk.run, known)
             return
         new = [interval for interval in content.intervals if interval.seq >= known]
@@ -299,7 +330,12 @@ class _Writing:
         after = new[-1].seq + 1 if new else max(known, chunk.oldest)
         self.answers[name] = chunk.machine, Stored(chunk.run, after)
         if after == known:
+            if content.waiting is not None:
+                self._note_ahead(content, content.waiting)
             return
+        self._ahead.pop(name, None)
+        if content.waiting is not None:
+            self._ahead[name] = content.waiting
         if new:
             self._parts.append(NewPart(place.board, place.run, name, content.head, new, content.events))
             self._add_rows(place, content, new)
@@ -309,6 +345,25 @@ class _Writing:
                 self.boards[place.board]["site"] = self._site
         self._note_lost(chunk.machine, after - known - len(new))
         self._runs[name], self._next[place.run] = replace(place, next=after), after
+
+    def _note_ahead(self, content: _Content, part: _AheadPart) -> None:
+        """Refuse the intervals ahead of a content, which has no new ones before them."""
+        name, chunk, place = content.name, content.chunk, self._runs.get(content.name)
+        reason = f"{name}: times are ahead of the clock of this machine; set the wrong clock"
+        self.refused.append(RefusedChunk(chunk.machine, reason))
+        known, earlier = place.next if place else 0, self._ahead.get(name)
+        if earlier is not None and known < earlier.next:
+            part = _AheadPart(max(part.next, earlier.next), min(part.least_ns, earlier.least_ns))
+            known = earlier.next
+        if chunk.first <= max(known, chunk.oldest):
+            if len(self._ahead) >= _MOST_AHEAD:
+                self._ahead.clear()
+            self._ahead[name] = part
+
+    def _skipped(self, content: _Content) -> int:
+        """Number before which all unstored intervals of the run are ahead of the clock; 0: none are known."""
+        part = self._ahead.get(content.name)
+        return part.next if part and content.intervals and is_ahead(part.least_ns, self._now_s) else 0
 
     def finish(self) -> None:
         """Write all that was added, except the rows of the archive."""

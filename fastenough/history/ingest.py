@@ -33,6 +33,7 @@ from fastenough.history.intervals import (
     event_series,
     interval_rows,
     is_ahead,
+    is_interval_ahead,
     require_possible,
     slot_s,
     sources_of,
@@ -169,7 +170,7 @@ def _ingest_folded(
     now_s, batch = taking.history.wall_s(), list(islice(intervals, _BATCH))
     while True:
         more = list(islice(intervals, _BATCH))
-        if any(is_ahead(interval.end_wall_ns, now_s) for interval in batch):
+        if any(is_interval_ahead(interval, now_s) for interval in batch):
             return place.intervals, False
         after = replace(place, intervals=place.intervals + len(batch), offset=place.offset if more else size)
         last_events = [] if more else [event for event in events if not is_ahead(event.at.wall_ns, now_s)]
@@ -293,8 +294,9 @@ def _parsed(taking: _RunIngest, place: _Position, lines: list[bytes]) -> _Batch:
                     f"{taking.run_id}: interval {part.seq} is out of order (expected {place.intervals + taken})"
                 )
             taken += 1
-            if is_ahead(part.end_wall_ns, now_s):
-                batch.ahead_ns = max(batch.ahead_ns or 0, part.end_wall_ns - int(now_s * 1e9))
+            if is_interval_ahead(part, now_s):
+                latest_ns = max(part.begin_wall_ns, part.end_wall_ns)
+                batch.ahead_ns = max(batch.ahead_ns or 0, latest_ns - int(now_s * 1e9))
                 continue
             batch.intervals.append(part)
             batch.ahead_ns = None

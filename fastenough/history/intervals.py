@@ -29,6 +29,11 @@ def is_ahead(wall_ns: int, now_s: float) -> bool:
     return wall_ns > (now_s + AHEAD_S) * 1e9
 
 
+def is_interval_ahead(interval: Interval, now_s: float) -> bool:
+    """Whether the begin or the end of an interval is too far ahead; the begin is later if the clock was set back."""
+    return is_ahead(max(interval.begin_wall_ns, interval.end_wall_ns), now_s)
+
+
 @dataclass(frozen=True)
 class HistorySeries:
     """A series of a recording: under which name and CPU it goes into the history."""

@@ -149,6 +149,34 @@ def test_intervals_that_may_still_be_right_wait_on_the_board(bench: ShardBench) 
     assert bench.stored() == [row for row in intervals(6) if row[2] not in (2, 3)]
 
 
+def test_chunks_before_the_clock_of_the_board_was_set_are_skipped(bench: ShardBench) -> None:
+    """More than a chunk was recorded ahead, so no single chunk shows that the clock was set."""
+    bench.store(board().chunk(0, 1))
+    for number in (1, 3):
+        early = bench.store(_ahead(board().chunk(number, 2), number, number + 1))
+        assert early.answers == () and len(early.refused) == 1
+    later = bench.store(replace(board().chunk(5, 2), oldest=0))
+    assert (dict(later.answers), later.refused) == ({board().machine: Stored(board().run, 7)}, ())
+    assert bench.stored() == [row for row in intervals(7) if row[2] not in range(1, 5)]
+    with bench.history.reading() as connection:
+        assert connection.execute(select(tables.MACHINE.c.lost)).scalar() == 4
+
+
+def test_a_chunk_that_is_missing_behind_one_ahead_is_published_again(bench: ShardBench) -> None:
+    bench.store(_ahead(board().chunk(0, 2), 0, 1))
+    assert dict(bench.store(replace(board().chunk(3, 2), oldest=0)).answers) == {
+        board().machine: Stored(board().run, 0)
+    }
+    assert bench.stored() == []
+
+
+def test_stored_intervals_before_those_ahead_are_answered_and_noted(bench: ShardBench) -> None:
+    chunk = _ahead(board().chunk(0, 4), 2, 3)
+    assert bench.store(chunk).refused == ()
+    again = bench.store(chunk)
+    assert (dict(again.answers), len(again.refused)) == ({board().machine: Stored(board().run, 2)}, 1)
+
+
 @pytest.mark.parametrize("state", [STREAM, StreamState("tomorrow", 0), StreamState("today", 0)])
 def test_a_failed_transaction_leaves_nothing_behind(
     bench: ShardBench, monkeypatch: pytest.MonkeyPatch, state: StreamState
