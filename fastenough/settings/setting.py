@@ -64,14 +64,21 @@ def word_of_each_cpu(name: str, summary: str, files: str, offered: str, absent: 
         paths = link.glob(files)
         if not paths:
             raise NotApplicable(absent)
-        online = cpus_of(link, "online")  # the files of other CPUs exist, but cannot be read
-        paths = [path for path in paths if int(path.split("/")[5][3:]) in online]
+        online = cpus_of(link, "online")  # The files of offline CPUs cannot be read (EBUSY).
+        paths = [path for path in paths if _cpu_of(path) in online]
+        if not paths:
+            raise NotApplicable(f"no online CPU has a file {files}")
         values = link.read(f"{paths[0].rpartition('/')[0]}/{offered}").decode(errors="replace").split()
         if requested not in values:
             raise BadInput(f"setting {name} = {requested!r} is not valid; use one of {', '.join(values)}")
-        return [(FilePlace(path, cpu=int(path.split("/")[5][3:])), str(requested)) for path in paths]
+        return [(FilePlace(path, cpu=_cpu_of(path)), str(requested)) for path in paths]
 
     return Setting(name, summary, steps, files=(files,))
+
+
+def _cpu_of(path: str) -> int:
+    """Return the number in ``/sys/devices/system/cpu/cpuN/…``."""
+    return int(path.split("/")[5].removeprefix("cpu"))
 
 
 _LISTED_PLACES = 3

@@ -83,6 +83,13 @@ def test_the_governor_of_a_cpu_that_is_offline_is_left(tmp_path: Path) -> None:
     assert entries == [RecordedSetting("governor", "performance", "performance", 1)]
 
 
+def test_a_governor_of_offline_cpus_only_is_not_applicable(tmp_path: Path) -> None:
+    files = {CPUFREQ.format(0, "governor"): "powersave\n", CPUFREQ.format(0, "available_governors"): "performance\n"}
+    link = FakeLink(files | BOOT_ID | dict.fromkeys(ONLINE, "1\n"))
+    with Settings(link, tmp_path / "journal") as settings, pytest.raises(NotApplicable):
+        settings.apply("governor", "performance")
+
+
 def test_idle_states_deeper_than_allowed_are_disabled(tmp_path: Path) -> None:
     files = BOOT_ID.copy()
     for state, latency_us in ((0, 0), (1, 2), (2, 133)):
