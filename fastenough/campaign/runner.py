@@ -267,9 +267,11 @@ def with_configurations(
     def of(name: str) -> Board:
         board = opened(name)
         if board.configurations() != (AS_BOOTED,):
-            if plan.changes and len(plan.boards) < 2:
+            if plan.changes and all(opened(other).configurations() != (AS_BOOTED,) for other in plan.boards):
                 raise plan.fault(
-                    f"board {name} boots its configurations by itself; remove [[configuration]]", "configuration"
+                    f"board {name} boots its configurations by itself; remove the [[configuration]] tables, which have "
+                    "no effect on it",
+                    "configuration",
                 )
             return board
         if len(changes) < 2 and not plan.changes:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.board import open_board
+from fastenough.board import AS_BOOTED, open_board
 from fastenough.board.configuration import ConfigurationChange
 from fastenough.campaign import expand, read_plan
 from fastenough.campaign.load_file import LOAD_KEYS
@@ -186,6 +186,18 @@ def test_how_a_board_is_changed_that_boots_by_itself_is_refused(tmp_path: Path, 
     plan = on_board(read_plan(_plan(tmp_path, HEAD + board + changes + RUN)), "virtual")
     with pytest.raises(BadInput, match=r"plan.toml:.: board virtual boots its configurations by itself"):
         with_configurations(plan, open_board, _unasked, {})("virtual")
+
+
+@pytest.mark.parametrize("other", ["virtual:rt", "ssh://b"])
+def test_configuration_tables_of_several_boards_need_one_that_is_changed(tmp_path: Path, other: str) -> None:
+    changes = 'configurations = ["rt"]\n[[configuration]]\nname = "rt"\nkernel = "9*"\n'
+    plan = read_plan(_plan(tmp_path, HEAD + f'boards = ["virtual", "{other}"]\n' + changes + RUN))
+    of = with_configurations(plan, open_board, _unasked, {})
+    if other == "ssh://b":
+        assert of("virtual").configurations() != (AS_BOOTED,)
+    else:
+        with pytest.raises(BadInput, match="virtual boots its configurations by itself"):
+            of("virtual")
 
 
 @pytest.mark.parametrize(
