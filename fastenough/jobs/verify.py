@@ -222,18 +222,19 @@ def _figures(judgments: Any) -> Sequence[Mapping[str, Any]]:
 
 
 def _not_recomputed(question: PackedQuestion, runs: Sequence[PackedRun]) -> Iterator[str]:
-    """What only the store knew from which the pack was made."""
+    """Statements of the pack that rest on the store from which it was made."""
+    planned = [run for run in runs if run.plan is not None]
     if question.excluded:
         yield exclusion_text(question.excluded)
     else:
-        yield "the store had no other run of the same kind"
+        yield "the store had no other run of the same kind when the pack was made"
     if question.missing:
-        yield f"missing planned runs: {'; '.join(question.missing)[:200]}"
-    else:
-        yield "no planned run was missing"
+        yield f"the store lacked planned runs: {'; '.join(question.missing)[:200]}"
+    elif planned:
+        yield "the store lacked no planned run"
     if question.excluded and question.selection != Selection.ONLY_THESE.name:
         contradict = "do not contradict" if question.all_runs_agree else "contradict"
         yield f"all runs of the same kind, combined, {contradict} the verdict on the runs in the pack"
-    planned = [run for run in runs if run.plan is not None]
     if planned:
-        yield f"{words.counted(len(planned), 'run')} measured by the plans in the pack"
+        were = "was" if len(planned) == 1 else "were"
+        yield f"{words.counted(len(planned), 'run')} {were} measured by the plans in the pack"

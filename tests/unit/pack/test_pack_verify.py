@@ -159,6 +159,11 @@ def test_each_statement_that_rests_on_the_store_is_listed(
     assert verified(tmp_path, with_files(pack, {"question.json": question})).not_recomputed != listed
 
 
+def test_a_pack_without_planned_runs_states_nothing_about_a_plan(tmp_path: Path, store: Store, runs: list[str]) -> None:
+    pack = pack_of(store, [runs[0]], selection=Selection.ONLY_THESE)
+    assert len(verified(tmp_path, pack).not_recomputed) == 1
+
+
 @pytest.mark.parametrize("place", ["recordings", "plans/1.toml", *DOCUMENTS])
 def test_a_change_of_any_file_is_detected(tmp_path: Path, good: bytes, place: str) -> None:
     """The checksums of ZIP are right: it is the manifest that finds it."""
