@@ -100,7 +100,7 @@ def measure(site: BoardSetup, spec: RunSpec, context: RunContext) -> Transcript:
             find_implementation(spec.implementation).needs(site.booted)
             for name, value in spec.keys.items():
                 stack.enter_context(KEYS[name].during(value, site.booted))
-            entries = settings.apply_all(_act_settings(act, site)) + _without_thread(site, spec, act)
+            entries = settings.apply_all(_act_settings(act, site)) + _not_applicable_settings(site, spec, act)
             act = with_trace(act, entries, context.tell)
             load = stack.enter_context(run_load(site.booted, site.plan.load(spec.load), spec, added.profile or {}))
             added = replace(added, load=load.stated, settings=(*added.settings, *entries))
@@ -127,7 +127,7 @@ def _set_phase(booted: Booted, phase_ns: int | None) -> None:
 
 
 def _act_settings(act: Act, site: BoardSetup) -> dict[str, Requested]:
-    """Return the settings that the act requires, by name, and those of the plan that are not made late for it."""
+    """Return by name the settings to make before the task starts: those of the act, and late ones without a thread."""
     pins, link = pins_requested(act), site.booted.link
     required = kernel_settings(act, link) | ({"pin": pins} if pins else {}) | housekeeping_setting(act, link)
     return {**required, **(site.late if act.probe not in GPIO_PROBES else {})}
@@ -138,7 +138,7 @@ def _line_thread(spec: RunSpec, act: Act) -> str:
     return find_implementation(spec.implementation).line_thread if "in" in act.parameters else ""
 
 
-def _without_thread(site: BoardSetup, spec: RunSpec, act: Act) -> list[RecordedSetting]:
+def _not_applicable_settings(site: BoardSetup, spec: RunSpec, act: Act) -> list[RecordedSetting]:
     """Return the entries of late settings that do not apply to an act with pins, because no thread serves an input."""
     if act.probe not in GPIO_PROBES or _line_thread(spec, act):
         return []
@@ -322,8 +322,10 @@ class _Run:
         return (Outcome.ABORTED, ["stopped"]) if self.context.stopping.requested else (Outcome.COMPLETED, [])
 
     def _late_settings(self) -> None:
-        """Make the settings of the thread that serves the input, or of those that they name; record them in the heads,
-        which are not written yet.  The number of that thread differs from run to run."""
+        """Apply the late settings to the thread that serves the input, or to the threads that they name.
+
+        They are recorded in the heads of the run, which are not written yet.  The head of the monitor already is.
+        """
         thread = _line_thread(self.spec, self.act)
         if not thread or not self.site.late:
             return
