@@ -156,7 +156,8 @@ def name_fault(profile: Mapping[str, Any], name: str) -> str:
     preemption = kernel.get("preemption")
     for pattern, is_rt in ((_NAMES_RT, True), (_NAMES_STOCK, False)):
         if preemption and pattern.search(name) and (preemption == _RT) != is_rt:
-            return f"configuration {name}: this board runs {kernel.get('release')}, preemption {preemption}"
+            runs = f"the board runs kernel {kernel.get('release')} with preemption {preemption}"
+            return f"configuration {name}: {runs}, not {'PREEMPT_RT' if is_rt else 'without PREEMPT_RT'}"
     return ""
 
 

@@ -127,7 +127,8 @@ class SwitchableBoard:
         equal = (name for name, seen in self.seen.items() if _identity(seen) == _identity(running))
         same_as = next((name for name in equal if name != configuration), None)
         if same_as is None:
-            return name_fault(collect(booted.link, ("kernel",)), configuration)
+            fault = name_fault(collect(booted.link, ("kernel",)), configuration)
+            return f'{fault}; boot the right kernel, or set kernel = "*"' if fault else ""
         return (
             f"{self.name} runs {running.kernel_release} with the same kernel configuration and command line as "
             f'{same_as} (if that is intended, write kernel = "*" for {configuration} in the plan)'

@@ -382,7 +382,10 @@ def _check_size(table: Table, plan: Plan) -> None:
 def _check_wires(table: Table, plan: Plan) -> None:
     """Raise BadInput for pins that no run of the plan uses."""
     if plan.wires is not None and not any(entry.probe in GPIO_PROBES for entry in plan.entries):
-        raise table.fault(f"[pins] requires a run of the probe {' or '.join(GPIO_PROBES)}; remove it", "pins")
+        raise table.fault(
+            f"[pins] is not used: no run has the probe {' or '.join(GPIO_PROBES)}; remove [pins], or add such a run",
+            "pins",
+        )
 
 
 def _check_instrument(plan: Plan, entry: Entry) -> None:

@@ -28,7 +28,7 @@ _UNREADABLE = (
     RecursionError,
     Untrusted,
 )
-"""Errors of a file that was edited by hand."""
+"""Errors of an invalid file."""
 WINDOWS = 20
 """Number of parts of the calibration time; the reading with the shortest round trip in each part is used."""
 FREE_PPM = 100.0

@@ -268,9 +268,9 @@ class Store:
         name = self._name(run_id)
         if name is None:
             place = dict(self._index.starting_with(run_id)).get(run_id)
-            if not self._shared_index or place in (None, self._place):
-                raise BadInput(f"run {run_id} was deleted from {self.path}; see 'fastenough list'")
-            raise BadInput(f"run {run_id} is stored at {place}; read it there")
+            if self._shared_index and place is not None and place != self._place:
+                raise BadInput(f"run {run_id} is stored at {place}; read it there")
+            raise BadInput(f"run {run_id} was deleted from {self.path}; see 'fastenough list'")
         return read_run(self._runs, name)
 
     def opened(self, run_id: str) -> BinaryIO:

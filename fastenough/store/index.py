@@ -83,8 +83,8 @@ def without_secrets(error: Exception, secrets: Iterable[str]) -> str:
 class Index:
     """Summaries by run.
 
-    ``database``: its URL, or the file of an SQLite database.  ``place`` identifies the store in a shared database; None
-    for a database of one store, which keeps its runs when the store is moved or its host is renamed.
+    ``database``: its URL, or the file of an SQLite database.  ``place`` identifies the store in a shared database.
+    None: the database has one store only; its runs remain valid if the store is moved or its host is renamed.
     """
 
     def __init__(self, database: str | Path, place: str | None) -> None:
@@ -146,10 +146,10 @@ class Index:
         """Replace all runs of this place in one transaction."""
         rows = self._rows(summaries)
         with self._mendable(), self._engine.begin() as connection:
-            connection.execute(delete(_RUNS).where(*self._is_here()))
+            connection.execute(delete(_RUNS).where(*self._of_this_store()))
             _put(connection, rows)
 
-    def _is_here(self) -> list[ColumnElement[bool]]:
+    def _of_this_store(self) -> list[ColumnElement[bool]]:
         """The condition for a run of this store."""
         return [] if self._place is None else [_RUNS.c.place == self._place]
 
@@ -175,7 +175,7 @@ class Index:
 
     def known(self) -> dict[str, tuple[str, str]]:
         """State and stamp by id of this place's runs."""
-        question = select(_RUNS.c.id, _RUNS.c.state, _RUNS.c.stamp).where(*self._is_here())
+        question = select(_RUNS.c.id, _RUNS.c.state, _RUNS.c.stamp).where(*self._of_this_store())
         with self._mendable(), self._engine.connect() as connection:
             return {run_id: (state, stamp) for run_id, state, stamp in connection.execute(question)}
 
