@@ -152,7 +152,7 @@ def titles(plan: Plan, specs: list[RunSpec]) -> tuple[str, ...]:
 
 def plan_sha256(plan: Plan, specs: list[RunSpec]) -> str:
     """Return a hash that is equal for plans with the same runs; ``specs``: the runs of this plan."""
-    content = {
+    content: dict[str, object] = {
         "runs": [spec.key() for spec in specs],
         "settings": dict(sorted(plan.settings.items())),
         "loads": {name: asdict(load) for name, load in sorted(plan.loads.items())},
