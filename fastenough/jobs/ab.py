@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -77,27 +78,32 @@ class AbTest:
 
 @dataclass(frozen=True)
 class AbRuns:
-    """The finished runs in order: those of complete pairs, then a single one, if any.
+    """The finished runs: those of complete pairs in order, then those of incomplete pairs.
 
-    ``order``: the arm of each, see :func:`order_of_arms`; ``signal``: number of the signal that stopped the test, or 0.
+    ``order``: the arm of each, see :func:`order_of_arms`; ``positions``: the place of each in the test; ``signal``:
+    number of the signal that stopped the test, or 0.
     """
 
     campaign: str
     runs: tuple[str, ...]
     order: tuple[str, ...]
+    positions: tuple[int, ...]
     signal: int = 0
 
     @property
     def rounds(self) -> int:
         """Number of complete rounds."""
-        return len(self.runs) // ROUND
+        per_round = Counter(position // ROUND for position in self.positions)
+        return sum(runs == ROUND for runs in per_round.values())
 
     def pairs(self, load: Callable[[str], Recording]) -> list[Pair]:
         """The recordings of complete pairs."""
-        pairs = []
-        for begin in range(0, len(self.runs) // 2 * 2, 2):
-            first, second = map(load, self.runs[begin : begin + 2])
-            change_first = self.order[begin] == "B"
+        pairs, by_position = [], dict(zip(self.positions, zip(self.runs, self.order, strict=False), strict=True))
+        for position in sorted(by_position):
+            if position % 2 or position + 1 not in by_position:
+                continue
+            (first_id, arm), (second_id, _) = by_position[position], by_position[position + 1]
+            first, second, change_first = load(first_id), load(second_id), arm == "B"
             pairs.append(Pair(second, first, True) if change_first else Pair(first, second, False))
         return pairs
 
@@ -212,7 +218,7 @@ class _AbCampaign(OneCampaign):
         """The runs so far.  Those of a resumed test may lack a pair before others."""
         positions = sorted(self.made, key=lambda position: (position ^ 1 not in self.made, position))
         runs, order = (tuple(values[position] for position in positions) for values in (self.made, self.order))
-        return AbRuns(self.campaign, runs, order, signal)
+        return AbRuns(self.campaign, runs, order, tuple(positions), signal)
 
     def is_decided(self, decided: Decided) -> bool:
         """Whether the runs end with a complete round and are enough."""

@@ -103,7 +103,12 @@ def test_each_is_tried_alone_and_then_the_best_at_once(tmp_path: Path) -> None:
         asked.append((names, load))
         if names == ("refused",):
             raise NotApplicable("this machine has none")
-        return AbRuns("campaign", tuple(f"{'-'.join(names)}/{place}" for place in range(len(ready[names]))), ORDER * 2)
+        return AbRuns(
+            "campaign",
+            tuple(f"{'-'.join(names)}/{place}" for place in range(len(ready[names]))),
+            ORDER * 2,
+            tuple(range(len(ready[names]))),
+        )
 
     class Held(Store):
         def load(self, run_id: str) -> Recording:
@@ -149,7 +154,7 @@ def test_what_is_not_shown_again_is_not_recommended(tmp_path: Path) -> None:
             return held[run_id]
 
     def make(trial: AbTest) -> AbRuns:
-        return AbRuns("campaign", tuple(f"{trial.again}/{place}" for place in range(12)), ORDER * 2)
+        return AbRuns("campaign", tuple(f"{trial.again}/{place}" for place in range(12)), ORDER * 2, tuple(range(12)))
 
     found = measure(
         Plan("audit", (Entry("timer", ("none",), 1.0, {}),)),

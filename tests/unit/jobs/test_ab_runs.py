@@ -18,7 +18,7 @@ def _recording(run: str) -> Any:
     return SimpleNamespace(run_id=run)
 
 
-@pytest.mark.parametrize("missing", [[], [0], [0, 1], [6], [7], [6, 7], [2, 3, 19], [8, 9, 10, 11]])
+@pytest.mark.parametrize("missing", [[], [0], [0, 1], [6], [7], [6, 7], [2, 3, 19], [8, 9, 10, 11], [0, 3]])
 def test_runs_keep_their_arms_and_their_pairs(tmp_path: Path, missing: list[int]) -> None:
     """A damaged run is found by the resumed test, which is stopped before it was made again."""
     plan = Plan("ab", (Entry("timer", ("none",), 0.2, {"interval": ("1ms",)}),), boards=("local",))
@@ -32,4 +32,5 @@ def test_runs_keep_their_arms_and_their_pairs(tmp_path: Path, missing: list[int]
     for pair in result.pairs(_recording):
         assert campaign.order[int(pair.without.run_id)] == "A" and campaign.order[int(pair.with_change.run_id)] == "B"
         assert pair.change_first == (int(pair.with_change.run_id) < int(pair.without.run_id))
+    assert result.rounds == sum({2 * r, 2 * r + 2} <= set(whole) for r in range(0, 10, 2))
     assert len(result.runs) == len(result.order) == 20 - len(missing)
