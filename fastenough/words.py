@@ -91,10 +91,12 @@ def microseconds_down(ns: float | None) -> str:
 
 
 def microseconds_interval(lower_ns: float | None, upper_ns: float | None, between: str = " to ") -> str:
-    """An interval in µs, without the unit, that holds all that the one given does; "–" where an end is not known."""
+    """An interval in µs, without the unit, that holds all that the one given does; "–" where an end is not known, and
+    "∞" for one without a bound."""
     if lower_ns is None or upper_ns is None:
         return "–"
-    return f"{microseconds_down(lower_ns)}{between}{microseconds(upper_ns)}"
+    lower = microseconds_down(lower_ns) if math.isfinite(lower_ns) else "-∞"
+    return f"{lower}{between}{microseconds(upper_ns) if math.isfinite(upper_ns) else '∞'}"
 
 
 def interval(lower: float, upper: float) -> str:

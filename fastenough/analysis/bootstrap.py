@@ -9,12 +9,13 @@ farther out the tail is Student's t, with as many degrees of freedom as there ar
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from fastenough.analysis import special
-from fastenough.analysis.measures import quantile_range, values_left_out
+from fastenough.analysis.measures import has_omitted_values, is_above_values, quantile_range
 from fastenough.analysis.merged import CountArray, FloatArray, Merged
 from fastenough.analysis.resampling import Blocks, NoInterval
 
@@ -45,49 +46,65 @@ class Edges:
 
 
 class ResampledQuantiles:
-    """Merged samples with bootstrap quantiles; those of a two-sided series above 0.5 are of magnitudes."""
+    """Merged samples with bootstrap quantiles; those of a two-sided series above 0.5 are of magnitudes.
 
-    def __init__(self, merged: Merged) -> None:
-        self.merged = merged
+    ``missed``: number of missed periods without a value that rank above all values; 0: quantiles are those of the
+    values.
+    """
+
+    def __init__(self, merged: Merged, missed: int = 0) -> None:
+        self.merged, self.missed = merged, missed
         self._blocks: dict[bool, Blocks] = {}
 
-    def bucket_ns(self, quantile: float) -> tuple[float, float]:
-        """Least and greatest value of the bucket of a quantile of all values; NaN with too few values, or among those
-        that an imported source only counted."""
-        return quantile_range(self.merged, quantile) or (math.nan, math.nan)
+    @cached_property
+    def of_activations(self) -> ResampledQuantiles:
+        """The quantiles of all activations: missed periods without a value rank above all values."""
+        missed = self.merged.missed_uncharged
+        return self if missed == self.missed else ResampledQuantiles(self.merged, missed)
 
-    def bucket_of_activations_ns(self, quantile: float) -> tuple[float, float]:
-        """The same of all activations: missed periods without a value exceed all values.  NaN if it is among them, and
-        for a jitter, whose values below zero they do not exceed."""
-        merged = self.merged
-        if not merged.missed_uncharged:
-            return self.bucket_ns(quantile)
-        share = quantile * merged.judged / max(1, merged.n)
-        return self.bucket_ns(share) if share < 1 and not merged.two_sided else (math.nan, math.nan)
+    def is_missed(self, quantile: float) -> bool:
+        """Whether the quantile is unknown because of missed periods without a value: it lies among them, or the series
+        is a jitter, whose values below zero they do not exceed."""
+        return self.missed > 0 and (self.merged.two_sided or is_above_values(self.merged, quantile, self.missed))
+
+    def bucket_ns(self, quantile: float) -> tuple[float, float]:
+        """Bucket of a quantile: its least and greatest value.  NaN with too few values, among those that an imported
+        source only counted, or if :meth:`is_missed`."""
+        bucket = None if self.is_missed(quantile) else quantile_range(self.merged, quantile, self.missed)
+        return bucket or (math.nan, math.nan)
 
     def value_ns(self, quantile: float) -> float | None:
-        """Upper bound of a quantile of all values, in ns; None if there is none."""
+        """Upper bound of a quantile, in ns; None if there is none."""
         value = self.bucket_ns(quantile)[1]
         return None if math.isnan(value) else value
 
     def edges(self, quantile: float) -> Edges | None:
         """The quantile in each draw; None with too few blocks or independent disturbances above the quantile, or if
-        an imported source left values out."""
-        if values_left_out(self.merged):
+        an imported source left values out.
+
+        If the quantile :meth:`is_missed`, it is at least that of the values, and has no upper bound.
+        """
+        if has_omitted_values(self.merged):
             return None
+        if self.is_missed(quantile):
+            of_values = ResampledQuantiles(self.merged).edges(quantile)
+            return of_values and replace(of_values, highest=np.full_like(of_values.highest, math.inf))
         blocks = self._blocks_at(quantile)
         ranks = blocks.ranks(quantile)
         return None if ranks is None else Edges(*self._at(ranks, quantile), blocks.number - 1)
 
     def no_interval(self, quantile: float) -> NoInterval | None:
         """Why :meth:`edges` are None."""
+        if self.is_missed(quantile):
+            return ResampledQuantiles(self.merged).no_interval(quantile)
         return self._blocks_at(quantile).no_interval(quantile)
 
     def _blocks_at(self, quantile: float) -> Blocks:
         tail = self._is_tail(quantile)
         if tail not in self._blocks:
             merged = self.merged
-            self._blocks[tail] = (merged.magnitudes_over_time if tail else merged.over_time).redrawn(_DRAWS)
+            of_values = merged.magnitudes_over_time if tail else merged.over_time
+            self._blocks[tail] = (merged.activations_over_time if self.missed else of_values).redrawn(_DRAWS)
         return self._blocks[tail]
 
     def above(self, quantile: float, limits_ns: tuple[float, float]) -> tuple[int, int]:
@@ -100,10 +117,11 @@ class ResampledQuantiles:
         return self.merged.two_sided and quantile > 0.5
 
     def _at(self, ranks: FloatArray, quantile: float) -> tuple[FloatArray, FloatArray]:
-        """Least and greatest value of the buckets at these ranks."""
+        """Least and greatest value of the buckets at these ranks.  A missed period exceeds all values, by an unknown
+        time."""
         lowest, highest, count = self._buckets(quantile)
         position = np.searchsorted(np.cumsum(count), ranks)
-        return lowest[position], highest[position]
+        return np.append(lowest, lowest[-1:])[position], np.append(highest, math.inf)[position]
 
     def _buckets(self, quantile: float) -> tuple[FloatArray, FloatArray, CountArray]:
         """Least value, greatest value and count of each bucket, ascending."""
@@ -139,15 +157,16 @@ class BootstrapDifference:
         return self._lower_end(-self.at_most, 1 - confidence) >= 0
 
     def _spread(self, draws: FloatArray, centre: float) -> float:
-        """Standard error below the centre, at least that of the bucket widths."""
+        """Standard error below the centre, at least that of the bucket widths, if these have an end."""
         open_ns = float(np.median(self.at_most) - np.median(self.at_least))
-        below = max(centre - float(np.quantile(draws, _TAIL)), open_ns / 2)
+        open_ns = open_ns if math.isfinite(open_ns) else 0.0
+        below = max(centre - _quantile(draws, _TAIL), open_ns / 2)
         return below / float(-special.stdtrit(self.freedom, _TAIL))
 
     def _lower_end(self, draws: FloatArray, outside: float) -> float:
         """Value below which a share ``outside`` of the draws lies."""
-        counted = float(np.quantile(draws, outside))
-        if outside * draws.size >= _LEAST_BEYOND:
+        counted = _quantile(draws, outside)
+        if outside * draws.size >= _LEAST_BEYOND or math.isinf(counted):
             return counted
         centre = float(np.median(draws))
         return min(counted, centre + float(special.stdtrit(self.freedom, outside)) * self._spread(draws, centre))
@@ -161,6 +180,11 @@ class BootstrapDifference:
         spread = self._spread(draws, centre)
         tail = float(special.stdtr(self.freedom, -centre / spread)) if spread > 0 else 0.0
         return max(beyond / draws.size, tail, _LEAST_CHANCE)
+
+
+def _quantile(draws: FloatArray, share: float) -> float:
+    """Quantile of draws; the next lower draw if some are -inf, since these have no difference to others."""
+    return float(np.quantile(draws, share, method="linear" if np.isfinite(draws).all() else "lower"))
 
 
 def no_interval_of_difference(first: ResampledQuantiles, second: ResampledQuantiles, quantile: float) -> NoInterval:
@@ -179,7 +203,9 @@ def difference_of(
     if first is None or second is None:
         return None
     order = np.random.default_rng(_SEED).permutation(second.lowest.size)
-    low, high = (edge + more_share * np.abs(edge) + more_ns for edge in (first.lowest, first.highest))
+    low, high = (
+        edge + (more_share * np.abs(edge) if more_share else 0.0) + more_ns for edge in (first.lowest, first.highest)
+    )
     return BootstrapDifference(
         second.lowest[order] - high, second.highest[order] - low, min(first.freedom, second.freedom)
     )

@@ -7,7 +7,7 @@ If one bucket holds nearly all values, its counts show no dependence between the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -33,6 +33,10 @@ class Movement:
 
     moved: tuple[FloatArray, ...]
     variance: tuple[FloatArray, ...]
+
+    def with_last_bucket(self) -> Movement:
+        """The same with one more bucket, which has no values."""
+        return replace(self, variance=tuple(np.pad(variance, ((0, 0), (0, 1))) for variance in self.variance))
 
     def within(self, bucket: int) -> list[FloatArray]:
         """``moved`` of each run in standard errors; a cell has less weight if other buckets may have caused it."""

@@ -64,9 +64,12 @@ def effect_of(
         return ChangeEffect(change, load, 0, None, None, exclusions or (f"fewer than {LEAST_PAIRS} pairs",), campaign)
     usable = [candidate for candidate in effects.effects if candidate.quantile <= TAIL_QUANTILE]
     if not usable or effects.tail is None:
-        return ChangeEffect(
-            change, load, effects.pairs, None, None, ("the runs are too short for any percentile",), campaign
+        reason = (
+            "the runs are too short for any percentile"
+            if effects.tail is None
+            else "the percentiles lie among missed periods without a value"
         )
+        return ChangeEffect(change, load, effects.pairs, None, None, (reason,), campaign)
     effect = max(usable, key=lambda candidate: candidate.quantile)
     arms = _merged([pair.without for pair in sound]), _merged([pair.with_change for pair in sound])
     return ChangeEffect(
@@ -82,7 +85,7 @@ def _merged(runs: Sequence[Recording]) -> Merged:
 
 def _widened(effect: Effect, arms: Sequence[Merged], confidence: float) -> Effect:
     """Widen the interval by that of the bootstrap, if there is one."""
-    without, with_change = (ResampledQuantiles(arm).edges(effect.quantile) for arm in arms)
+    without, with_change = (ResampledQuantiles(arm).of_activations.edges(effect.quantile) for arm in arms)
     difference = difference_of(without, with_change)
     if difference is None:
         return effect

@@ -13,7 +13,12 @@ from typing import Protocol, TypeVar
 
 from fastenough import words
 from fastenough.analysis import bounds
-from fastenough.analysis.bootstrap import ResampledQuantiles, difference_of, no_interval_of_difference
+from fastenough.analysis.bootstrap import (
+    BootstrapDifference,
+    ResampledQuantiles,
+    difference_of,
+    no_interval_of_difference,
+)
 from fastenough.analysis.checks import findings_of
 from fastenough.analysis.clusters import LEAST_DISTURBANCES, holm, inflated, size_at_all_scales
 from fastenough.analysis.differences import all_differences, refusal, run_values, series_values
@@ -32,6 +37,10 @@ GREATER, SMALLER, OPEN, NONE = "greater", "smaller", "may be equal", "no interva
 BY_ITSELF = " by itself"
 ORDINALS = ("second", "third", "fourth")
 """Names of the runs compared with the base, in order."""
+
+
+class NoCommonSeries(BadInput):
+    """Two runs have no series in common that has values in both."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +88,8 @@ class RateDifference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One kind of series of two runs.  The maxima are given without an interval: they have none.
+    """One kind of series of two runs.  The maxima are given without an interval: they have none.  A maximum is None if
+    an imported source left out values that may exceed it.
 
     ``tested_differences``: number of differences that were judged together (Holm 1979).
     """
@@ -200,7 +210,7 @@ def kind_name(series: Series) -> str:
     return f"{series.name} ({label})" if label else series.name
 
 
-def _judged_kinds(run: Recording) -> list[str]:
+def judged_kinds(run: Recording) -> list[str]:
     return list(dict.fromkeys(map(kind_name, judged_series(run))))
 
 
@@ -211,7 +221,7 @@ def _pairs(first: Recording, second: Recording) -> list[tuple[str, str]]:
     """
     first_kinds, second_kinds = (list(dict.fromkeys(map(kind_name, run.series))) for run in (first, second))
     pairs = [(name, name) for name in first_kinds if name in second_kinds]
-    judged = [_judged_kinds(run) for run in (first, second)]
+    judged = [judged_kinds(run) for run in (first, second)]
     if not any(name in judged[1] for name in judged[0]):
         pairs += list(zip(judged[0], judged[1], strict=False))[:1]
     return pairs
@@ -226,6 +236,18 @@ class Sides:
     differences: tuple[str, ...]
     base: ResampledQuantiles
     other: ResampledQuantiles
+
+    @property
+    def of_activations(self) -> tuple[ResampledQuantiles, ResampledQuantiles]:
+        """Base and other with quantiles of all activations."""
+        return self.base.of_activations, self.other.of_activations
+
+    def difference_at(
+        self, quantile: float, more_ns: float = 0.0, more_share: float = 0.0
+    ) -> BootstrapDifference | None:
+        """Difference of a quantile of all activations, less the allowed growth; see :func:`difference_of`."""
+        base, other = self.of_activations
+        return difference_of(base.edges(quantile), other.edges(quantile), more_ns, more_share)
 
 
 def _sides(base: Sequence[Recording], other: Sequence[Recording], pair: tuple[str, str]) -> Sides | None:
@@ -245,7 +267,7 @@ def _sides(base: Sequence[Recording], other: Sequence[Recording], pair: tuple[st
     differences = tuple(f"in series {name}, {text}" for text in all_differences(SERIES_KEYS, *keys))
     return Sides(
         name,
-        pair[0] in _judged_kinds(base[0]),
+        pair[0] in judged_kinds(base[0]),
         differences,
         ResampledQuantiles(merged_base),
         ResampledQuantiles(merged_other),
@@ -255,8 +277,8 @@ def _sides(base: Sequence[Recording], other: Sequence[Recording], pair: tuple[st
 def sides_of(base: Sequence[Recording], other: Sequence[Recording]) -> tuple[tuple[str, ...], list[Sides]]:
     """The differences between two groups of mergeable runs, and their common kinds of series.
 
-    Raises MixedRuns (names the key that differs and why it matters), BadInput (no common series), or FastenoughError
-    for a run whose integrity check failed.
+    Raises MixedRuns (names the key that differs and why it matters), NoCommonSeries, or FastenoughError for a run whose
+    integrity check failed.
     """
     for recording in (*base, *other):
         if recording.damage is not None:
@@ -267,7 +289,7 @@ def sides_of(base: Sequence[Recording], other: Sequence[Recording]) -> tuple[tup
     candidates = [_sides(base, other, pair) for pair in _pairs(base[0], other[0])]
     sides = [candidate for candidate in candidates if candidate is not None]
     if not sides:
-        raise BadInput(
+        raise NoCommonSeries(
             f"runs {base[0].run_id} and {other[0].run_id} have no measured series in common; compare runs of one probe"
         )
     return differences, sides
@@ -276,8 +298,12 @@ def sides_of(base: Sequence[Recording], other: Sequence[Recording]) -> tuple[tup
 def comparison_of(
     sides: Sides, differences: tuple[str, ...], limits_ns: Sequence[float] = (), confidence: float = CONFIDENCE
 ) -> Comparison:
-    """Compare one kind of series; nothing is marked as significant yet."""
+    """Compare one kind of series; nothing is marked as significant yet.
+
+    No rates if a source left out an unknown number of values.
+    """
     base, other = sides.base.merged, sides.other.merged
+    complete = not base.omitted_count_unknown and not other.omitted_count_unknown
     return Comparison(
         "+".join(base.run_ids),
         "+".join(other.run_ids),
@@ -285,8 +311,8 @@ def comparison_of(
         (base.n, other.n),
         differences + sides.differences,
         tuple(_quantile_difference(sides.base, sides.other, quantile, confidence) for quantile in QUANTILES),
-        (base.maximum_ns, other.maximum_ns),
-        tuple(_rate_difference(base, other, limit, confidence) for limit in limits_ns),
+        (base.known_maximum_ns, other.known_maximum_ns),
+        tuple(_rate_difference(base, other, limit, confidence) for limit in limits_ns if complete),
         confidence,
     )
 
@@ -426,8 +452,13 @@ def cautions(recordings: Sequence[Recording]) -> list[str]:
         if problem.verdict is Verdict.BROKEN
     ]
     broken += [
-        f"run {recording.run_id}: {words.counted(missed, 'missed period')} without a value; quantiles are those of the "
-        "other activations"
+        f"run {recording.run_id}: its source left out an unknown number of values; quantiles and rates are unknown"
+        for recording in recordings
+        if any(series.source_summary and series.source_summary.omitted_count_unknown for series in recording.series)
+    ]
+    broken += [
+        f"run {recording.run_id}: {words.counted(missed, 'missed period')} "
+        f"{'has' if missed == 1 else 'have'} no value; quantiles do not include them"
         for recording in recordings
         if (missed := sum(recording.missed(series.id) for series in judged_series(recording) if not series.corrected))
     ]

@@ -7,15 +7,15 @@ upper end does not; otherwise it is INCONCLUSIVE.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fastenough import words
 from fastenough.analysis.assessment import Judgment
-from fastenough.analysis.bootstrap import difference_of, no_interval_of_difference
+from fastenough.analysis.bootstrap import no_interval_of_difference
 from fastenough.analysis.checks import findings_of
 from fastenough.analysis.clusters import holm
-from fastenough.analysis.compare import Comparison, Sides, kind_name
+from fastenough.analysis.compare import Comparison, Sides, judged_kinds, kind_name
 from fastenough.analysis.differences import all_differences, differing_keys, run_values
 from fastenough.analysis.excluded_runs import ExcludedRuns, RequiredOfRun, Selection, exclusion_text, forbids_pass
 from fastenough.analysis.instructions import InstructionComparison, PathComparison, PathFigure, difference_text
@@ -49,9 +49,9 @@ class Growth:
                 f"use {words.percent(MOST_CONFIDENCE)} or less"
             )
 
-    def most_ns(self, base_ns: float) -> float:
-        """The greatest allowed quantile; that of a jitter may be below zero."""
-        return base_ns + self.more_share * abs(base_ns) + self.more_ns
+    def allowed_ns(self, base_ns: float) -> float:
+        """The greatest allowed quantile; that of a jitter may be below zero.  Infinite if the baseline's is."""
+        return base_ns + (self.more_share * abs(base_ns) if self.more_share else 0.0) + self.more_ns
 
     @property
     def allowed(self) -> str:
@@ -135,6 +135,11 @@ class AllowedDepartures:
     differs: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
 
+    @property
+    def same_cpus(self) -> bool:
+        """Whether latencies must be measured on the CPUs of the baseline."""
+        return "processor" not in self.differs
+
 
 @dataclass(frozen=True)
 class Departure:
@@ -166,7 +171,7 @@ class BaselinePair:
     """Runs of one key, and the corresponding runs of the baseline; ``sides``: the judged series.
 
     ``differences``: those of the environment.  ``comparisons``: of all judged series.  Of deterministic boards there
-    are ``instructions`` instead of both.
+    are ``instructions`` instead of both.  ``left_out``: why earlier runs were left out.
     """
 
     runs: Group
@@ -175,6 +180,7 @@ class BaselinePair:
     sides: tuple[Sides, ...]
     comparisons: tuple[Comparison, ...]
     instructions: tuple[InstructionComparison, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 def subject_of(recording: Recording) -> str:
@@ -215,7 +221,7 @@ def departures(runs: Group, baselines: Group, allowed: AllowedDepartures) -> lis
     for group, nearest in pairs:
         if nearest:
             result += _other_environment(group[0], nearest[0], allowed)
-            result += _other_series(group, nearest, "processor" not in allowed.differs)
+            result += series_departures(group, nearest, allowed.same_cpus)
     return result
 
 
@@ -242,29 +248,47 @@ def _other_environment(run: Recording, base: Recording, allowed: AllowedDepartur
             yield Departure(subject_of(run), f"same {key.name} as the baseline", "; ".join(texts))
 
 
-def _cpus_by_kind(runs: Group) -> dict[str, set[int | None]]:
-    """The CPUs of each judged latency that has values or missed periods."""
-    cpus: dict[str, set[int | None]] = {}
+def _cpus_by_latency(runs: Group) -> dict[str, set[frozenset[int | None]]]:
+    """The sets of CPUs on which runs measured each judged latency that has values or missed periods."""
+    sets: dict[str, set[frozenset[int | None]]] = {}
     for run in runs:
+        cpus: dict[str, set[int | None]] = {}
         for series in judged_series(run):
             if run.totals[series.id].total or run.missed(series.id):
                 cpus.setdefault(kind_name(series), set()).add(series.cpu)
-    return cpus
+        for name, of_run in cpus.items():
+            sets.setdefault(name, set()).add(frozenset(of_run))
+    return sets
 
 
-def _other_series(runs: Group, baseline: Group, same_cpus: bool) -> Iterator[Departure]:
-    """Judged latencies of the baseline that have no values, and differences in their CPUs: the values of all CPUs are
-    merged, so that another set of CPUs hides a growth, or shows one that is none."""
-    before, now = _cpus_by_kind(baseline), _cpus_by_kind(runs)
-    if not before.keys() & now.keys():  # a board and an instrument name one latency differently
-        before, now = ({"latency": set[int | None]().union(*cpus.values())} for cpus in (before, now))
+def series_departures(runs: Group, baseline: Group, same_cpus: bool, all_cpus: bool = True) -> Iterator[Departure]:
+    """Yield judged latencies without values, and latencies measured on other CPUs.
+
+    All CPUs are merged, so another set of CPUs can hide growth or feign it.  Runs are compared one by one: a set of
+    CPUs counts if a run of the baseline has it.  ``all_cpus``: each set of the baseline must be measured.
+    """
+    before, now = _cpus_by_latency(baseline), _cpus_by_latency(runs)
+    base_kinds, kinds = judged_kinds(baseline[0]), judged_kinds(runs[0])
+    if (
+        base_kinds and kinds and not set(base_kinds) & set(kinds)
+    ):  # a board and an instrument name one latency differently: see _pairs
+        now = {base_kinds[0]: now[kinds[0]]} if kinds[0] in now else {}
     subject = subject_of(runs[0])
-    for name, cpus in before.items():
-        if not now.get(name):
+    for name, sets in before.items():
+        measured = now.get(name, set())
+        if not measured:
             yield Departure(subject, "every latency of the baseline is measured", f"{name} has no values")
-        elif same_cpus and None not in cpus | now[name] and cpus != now[name]:
-            compared = (words.cpus(sorted(cpu for cpu in side if cpu is not None)) for side in (now[name], cpus))
-            yield Departure(subject, "same CPUs as the baseline", f"{name}: {' against '.join(compared)}")
+        elif same_cpus and None not in {cpu for cpus in sets | measured for cpu in cpus}:
+            if (measured == sets) if all_cpus else (measured <= sets):
+                continue
+            reason = f"{name}: measured on {_cpus_text(measured)}, baseline on {_cpus_text(sets)}"
+            yield Departure(subject, "same CPUs as the baseline", reason)
+
+
+def _cpus_text(sets: Collection[frozenset[int | None]]) -> str:
+    """The sets of CPUs, as text: "CPUs 0-1", "CPU 0 or CPUs 0-1"."""
+    texts = [words.cpus(sorted(cpu for cpu in cpus if cpu is not None)) for cpus in sets]
+    return " or ".join(sorted(texts))
 
 
 def is_same_act(first: Recording, second: Recording) -> bool:
@@ -296,9 +320,7 @@ class _GrowthResult:
 
 def _grown(limit: Limit, growth: Growth, pair: BaselinePair) -> Iterator[_GrowthResult]:
     for sides in pair.sides:
-        resampled = difference_of(
-            sides.base.edges(growth.quantile), sides.other.edges(growth.quantile), growth.more_ns, growth.more_share
-        )
+        resampled = sides.difference_at(growth.quantile, growth.more_ns, growth.more_share)
         yield (
             _GrowthResult(limit, growth, pair, sides)
             if resampled is None
@@ -309,12 +331,12 @@ def _grown(limit: Limit, growth: Growth, pair: BaselinePair) -> Iterator[_Growth
 
 
 def _growth_text(result: _GrowthResult) -> str:
-    base, other = (side.value_ns(result.growth.quantile) for side in (result.sides.base, result.sides.other))
-    resampled = difference_of(
-        result.sides.base.edges(result.growth.quantile), result.sides.other.edges(result.growth.quantile)
-    )
+    base, other = (side.value_ns(result.growth.quantile) for side in result.sides.of_activations)
+    resampled = result.sides.difference_at(result.growth.quantile)
+    if unknown := unknown_quantile(result.sides, result.growth.quantile):
+        return f"{result.sides.name} at {words.percent(result.growth.quantile)}: {unknown}"
     if base is None or other is None or resampled is None:
-        why = no_interval_of_difference(result.sides.base, result.sides.other, result.growth.quantile)
+        why = no_interval_of_difference(*result.sides.of_activations, result.growth.quantile)
         return f"{result.sides.name} at {words.percent(result.growth.quantile)}: no interval ({why})"
     lower, upper = resampled.interval(result.growth.confidence)
     return (
@@ -324,23 +346,23 @@ def _growth_text(result: _GrowthResult) -> str:
     )
 
 
-def missed_without_values(sides: Sides, verdict: Verdict) -> str | None:
-    """Why missed periods forbid a PASS or FAIL by quantiles: each exceeds every limit and none has a value, so that the
-    quantile of all activations is greater than that of the values."""
-    which = {Verdict.PASS: sides.other, Verdict.FAIL: sides.base}.get(verdict)
-    if which is None or not which.merged.missed_uncharged:
-        return None
-    missed = words.counted(which.merged.missed_uncharged, "missed period")
-    where = "" if which is sides.other else " of the baseline"
-    return f"{missed}{where} without a value; use limit with a miss-rate, which counts each of them"
+def unknown_quantile(sides: Sides, quantile: float, base_name: str = "the baseline") -> str | None:
+    """Why a quantile of all activations is unknown on either side, if it is: it lies among missed periods."""
+    reasons = [
+        f"{name} {'has' if side.missed == 1 or name == base_name else 'have'} "
+        f"{words.counted(side.missed, 'missed period')} without a value"
+        for name, side in zip((base_name, "these runs"), sides.of_activations, strict=True)
+        if side.is_missed(quantile)
+    ]
+    return f"{' and '.join(reasons)}, so the quantile is unknown" if reasons else None
 
 
 def _judged_growth(result: _GrowthResult, slower: bool) -> LimitResult:
     against = most_severe_finding((*result.pair.runs, *result.pair.baseline))
     verdict = Verdict.FAIL if slower else Verdict.PASS if result.within else Verdict.INCONCLUSIVE
-    reason, unknown = _growth_text(result), missed_without_values(result.sides, verdict)
-    if unknown is not None:
-        verdict, reason = Verdict.INCONCLUSIVE, f"{reason}; {unknown}"
+    reason = _growth_text(result)
+    if verdict is Verdict.INCONCLUSIVE and unknown_quantile(result.sides, result.growth.quantile):
+        reason += "; set limit and miss-rate instead of slower-by"
     elif verdict is Verdict.INCONCLUSIVE and result.p_value is not None:
         reason += f": not enough evidence that it is at most {result.growth.allowed}; measure longer"
     runs = result.pair.runs
@@ -417,9 +439,9 @@ def growth_requirements(pair: BaselinePair, growth: Growth) -> list[RequiredOfRu
     the baseline plus the allowed growth is at most that beyond the quantile."""
     requirements = []
     for sides in pair.sides:
-        base_ns = sides.base.value_ns(growth.quantile)
+        base_ns = sides.base.of_activations.value_ns(growth.quantile)
         if base_ns is not None:
-            limit_ns = max(1, int(growth.most_ns(base_ns)))
+            limit_ns = max(1, int(growth.allowed_ns(base_ns)))
             required = Requirement(limit_ns, 1 - growth.quantile, growth.confidence)
             requirements.append(RequiredOfRun(pair.runs[0], required, sides.other.merged.name))
     return requirements

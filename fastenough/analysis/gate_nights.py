@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from fastenough.analysis.bootstrap import ResampledQuantiles
 from fastenough.analysis.clusters import size_at_all_scales
 from fastenough.analysis.compare import Sides, sides_of
 from fastenough.analysis.disturbances import exceedances_over_time
-from fastenough.analysis.gate import BaselinePair, Growth, Limit, LimitResult, missed_without_values, subject_of
+from fastenough.analysis.gate import BaselinePair, Growth, Limit, LimitResult, subject_of, unknown_quantile
 from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.nights import (
     NightsEvidence,
@@ -73,7 +74,7 @@ def nights_questions(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> 
             growth,
             pair,
             sides,
-            allowed_quantile(sides.base, growth, error_of_baseline(growth.confidence, len(applicable))),
+            allowed_quantile(sides.base.of_activations, growth, error_of_baseline(growth.confidence, len(applicable))),
             _size(sides.base, sides.base.value_ns(growth.quantile)),
             len(applicable),
         )
@@ -83,11 +84,11 @@ def nights_questions(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> 
 
 def allowed_quantile(base: ResampledQuantiles, growth: Growth, error: float) -> tuple[float, float] | None:
     """Bounds of the baseline's quantile plus the allowed growth, in ns, each with this one-sided error; None if the
-    baseline is too short."""
+    baseline is too short.  The upper bound is infinite if it is among missed periods without a value."""
     edges = base.edges(growth.quantile)
-    if edges is None or base.value_ns(growth.quantile) is None:
+    if edges is None or (base.value_ns(growth.quantile) is None and not base.is_missed(growth.quantile)):
         return None
-    lower, upper = map(growth.most_ns, edges.interval(1 - 2 * error))
+    lower, upper = map(growth.allowed_ns, edges.interval(1 - 2 * error))
     return lower, upper
 
 
@@ -106,8 +107,9 @@ def exceedances_of(question: NightsQuestion, run: Recording) -> RunExceedances |
     values = next((sides.other for sides in all_sides if sides.name == question.sides.name), None)
     if values is None or question.limits_ns is None or not values.merged.judged:
         return None
+    surely, possibly = values.above(question.growth.quantile, question.limits_ns)
     missed = values.merged.missed_uncharged
-    surely, possibly = (count + missed for count in values.above(question.growth.quantile, question.limits_ns))
+    surely, possibly = surely + (missed if math.isfinite(question.limits_ns[1]) else 0), possibly + missed
     size = max(question.size, _size(values, question.limits_ns[0]))
     return RunExceedances(run.run_id, run.head.begin.wall_ns, values.merged.judged, surely, possibly, size)
 
@@ -121,8 +123,8 @@ def judge_over_nights(question: NightsQuestion, data: NightsData) -> LimitResult
     else:
         evidence = evidence_of(nights_of(data.runs, allowed), allowed, growth.confidence, question.tests)
         verdict, reason = evidence.verdict, f"{series}: {_values(question)}{evidence_text(evidence, data.begin)}"
-        if verdict is Verdict.FAIL and (unknown := missed_without_values(question.sides, verdict)) is not None:
-            verdict, reason = Verdict.INCONCLUSIVE, f"{reason}; {unknown}"
+        if verdict is Verdict.INCONCLUSIVE and (unknown := unknown_quantile(question.sides, growth.quantile)):
+            reason += f"; {unknown}"
     run = question.pair.runs[0]
     against = data.against
     if against is not None and (against[0] is Verdict.BROKEN or verdict is Verdict.PASS or is_emulated(run)):
@@ -132,7 +134,7 @@ def judge_over_nights(question: NightsQuestion, data: NightsData) -> LimitResult
 
 
 def _values(question: NightsQuestion) -> str:
-    base, other = (side.value_ns(question.growth.quantile) for side in (question.sides.base, question.sides.other))
+    base, other = (side.value_ns(question.growth.quantile) for side in question.sides.of_activations)
     return "" if base is None or other is None else f"{words.latency(base)} before, {words.latency(other)} now; "
 
 

@@ -115,11 +115,12 @@ class _Overflow:
     """Values beyond the histograms of the sources of imported series.
 
     ``lost``: number of those that are not stored, since their maximum is unknown.  ``from_ns``: least value of all;
-    None without any.
+    ``last_from_ns``: greatest of the ends of the histograms; None without any.
     """
 
     lost: int
     from_ns: float | None
+    last_from_ns: float | None
 
 
 def _overflow(merged: Merged) -> _Overflow | None:
@@ -129,7 +130,7 @@ def _overflow(merged: Merged) -> _Overflow | None:
         source = series.source_summary
         if source is None:
             continue
-        if source.leaves_out_unknown:
+        if source.omitted_count_unknown:
             return None
         if of_series := run.lost(series.id):
             end = run.totals[series.id].maximum
@@ -137,10 +138,10 @@ def _overflow(merged: Merged) -> _Overflow | None:
                 return None
             lost += of_series
             least.append((end + 1) * series.unit_ns)
-    return _Overflow(lost, min(least, default=None))
+    return _Overflow(lost, min(least, default=None), max(least, default=None))
 
 
-def values_left_out(merged: Merged) -> bool:
+def has_omitted_values(merged: Merged) -> bool:
     """Whether the source of an imported series left values out that are not stored."""
     overflow = _overflow(merged)
     return overflow is None or overflow.lost > 0
@@ -192,17 +193,25 @@ def _rank(n: int, quantile: float) -> int:
     return max(1, int(np.ceil(quantile * n - 1e-9)))
 
 
-def quantile_range(merged: Merged, quantile: float) -> tuple[float, float] | None:
-    """Least and greatest value, in ns, of the bucket that a quantile is read from; None where it is not printed."""
+def quantile_range(merged: Merged, quantile: float, missed: int = 0) -> tuple[float, float] | None:
+    """Least and greatest value, in ns, of the bucket that a quantile is read from; None where it is not printed.
+
+    ``missed``: number of missed periods without a value, which rank above all values."""
     overflow = _overflow(merged)
-    if overflow is None or merged.n + overflow.lost < _needed(quantile):
+    if overflow is None or merged.n + overflow.lost + missed < _needed(quantile):
         return None
-    return _bucket_of(merged, quantile, overflow)
+    return _bucket_of(merged, quantile, overflow, missed)
 
 
-def _bucket_of(merged: Merged, quantile: float, overflow: _Overflow) -> tuple[float, float] | None:
-    """Least and greatest value, in ns, of a quantile's bucket; None if it is among the values of the overflow."""
-    rank = _rank(merged.n + overflow.lost, quantile)
+def is_above_values(merged: Merged, quantile: float, missed: int) -> bool:
+    """Whether a quantile of all activations lies among missed periods without a value."""
+    return _rank(merged.n + missed, quantile) > merged.n
+
+
+def _bucket_of(merged: Merged, quantile: float, overflow: _Overflow, missed: int = 0) -> tuple[float, float] | None:
+    """Least and greatest value, in ns, of a quantile's bucket; None if it is above the values, or among those of the
+    overflow."""
+    rank = _rank(merged.n + overflow.lost + missed, quantile)
     if rank > merged.n:
         return None
     ranks = _ranks(merged, quantile)
@@ -238,7 +247,7 @@ def measure(merged: Merged, confidence: float = CONFIDENCE) -> Measures:
         minimum_ns=in_ns(histogram.minimum) if known.minimum else None,
         mean_ns=in_ns(histogram.mean) if known.mean else None,
         standard_deviation_ns=in_ns(histogram.standard_deviation) if known.spread else None,
-        maximum_ns=merged.maximum_ns if known.maximum else None,
+        maximum_ns=merged.known_maximum_ns,
         quantiles=tuple(quantile_of(merged, quantile, confidence) for quantile in QUANTILES),
         bound=bound_above_maximum(merged, confidence),
         maximum_at_least_ns=None if known.maximum else _least_maximum_ns(merged),
@@ -248,7 +257,7 @@ def measure(merged: Merged, confidence: float = CONFIDENCE) -> Measures:
 def _least_maximum_ns(merged: Merged) -> float | None:
     """The least value that the maximum may have, where values without a known maximum were left out."""
     overflow = _overflow(merged)
-    least = [merged.maximum_ns, None if overflow is None else overflow.from_ns]
+    least = [merged.maximum_ns, None if overflow is None else overflow.last_from_ns]
     return max((value_ns for value_ns in least if value_ns is not None), default=None)
 
 

@@ -116,6 +116,19 @@ class Merged:
             return None
         return (max(abs(low), abs(high)) if self.two_sided else high) * self.unit_ns
 
+    @property
+    def known_maximum_ns(self) -> float | None:
+        """The maximum of all values; None if a source left out values that may exceed those that are stored."""
+        return self.maximum_ns if self.known.maximum else None
+
+    @property
+    def omitted_count_unknown(self) -> bool:
+        """Whether the source of an imported series left out an unknown number of values."""
+        return any(
+            series.source_summary is not None and series.source_summary.omitted_count_unknown
+            for _, series in self.parts
+        )
+
     @cached_property
     def overflow_from_ns(self) -> float | None:
         """From where on values of an imported series were only counted; None where all have their buckets."""
@@ -151,10 +164,10 @@ class Merged:
                 lost and stated.minimum is None and stated.overflow is None for stated, lost, _ in summaries
             ),
             mean=not any(
-                lost or (stated.mean is None and (wide or stated.leaves_out_unknown))
+                lost or (stated.mean is None and (wide or stated.omitted_count_unknown))
                 for stated, lost, wide in summaries
             ),
-            spread=not any(lost or wide or stated.leaves_out_unknown for stated, lost, wide in summaries),
+            spread=not any(lost or wide or stated.omitted_count_unknown for stated, lost, wide in summaries),
             maximum=not any(lost and stated.maximum is None for stated, lost, _ in summaries),
         )
 
@@ -162,6 +175,11 @@ class Merged:
     def over_time(self) -> Blocks:
         """The values over time, signed."""
         return blocks_of(self.parts, magnitudes=False)
+
+    @cached_property
+    def activations_over_time(self) -> Blocks:
+        """The values over time, signed, and the missed periods without a value above them."""
+        return blocks_of(self.parts, magnitudes=False, missed=True)
 
     @cached_property
     def magnitudes_over_time(self) -> Blocks:

@@ -132,7 +132,8 @@ class Effects:
     ``excluded``: excluded pairs, with the reason.  ``differences``: differences between runs with the change and those
     without.  ``period_runs``: length of a significant period of the values, in runs; None without one.  ``evidence``:
     of an effect on the tail, valid after every pair: the lesser of that on the quantile at 99.9 %, or a lower one where
-    the runs are short, and that on the rate, judged together with all others; None with a fixed number of pairs.
+    the runs are short, and that on the rate, judged together with all others; that on the rate alone if the quantile
+    lies among missed periods without a value; None with a fixed number of pairs.
     """
 
     series: str
@@ -308,13 +309,25 @@ def _means(figures: FloatArray) -> tuple[float, float]:
     return float(without), float(changed)
 
 
-def _edges(pairs: Sequence[_ResampledPair], quantile: float) -> FloatArray | None:
-    """Bounds of a quantile, in ns, as the figures of :func:`estimate`; None if a run has too few values above it."""
+def _edges(pairs: Sequence[_ResampledPair], quantile: float, of_values: bool = False) -> FloatArray | None:
+    """Bounds of a quantile, in ns, as the figures of :func:`estimate`; None if a run has too few values above it, or if
+    it is unknown in a run.  ``of_values``: without missed periods, which have no value."""
     beyond = min(arm.merged.n for pair in pairs for arm in pair.arms) * (1 - quantile)
     if beyond < LEAST_BEYOND - 1e-6:
         return None
-    edges = np.array([[arm.bucket_of_activations_ns(quantile) for arm in pair.arms] for pair in pairs])
+    edges = np.array(
+        [[(arm if of_values else arm.of_activations).bucket_ns(quantile) for arm in pair.arms] for pair in pairs]
+    )
     return None if np.isnan(edges).any() else edges
+
+
+def _limit_quantile(pairs: Sequence[_ResampledPair]) -> tuple[float, FloatArray] | None:
+    """The quantile of the values whose rate of activations beyond is compared, with its bounds; None if the runs are
+    too short.  Missed periods count in the rate, so they need not be known here."""
+    for quantile in sorted((q for q in QUANTILES if q <= TAIL_QUANTILE), reverse=True):
+        if (edges := _edges(pairs, quantile, of_values=True)) is not None:
+            return quantile, edges
+    return None
 
 
 def _rates(pairs: Sequence[_ResampledPair], limit_ns: float) -> FloatArray:
@@ -409,14 +422,13 @@ def paired(
     edges = {quantile: pair_edges for quantile in QUANTILES if (pair_edges := _edges(resampled, quantile)) is not None}
     estimates = [estimate(pair_edges, change_first, confidence, method) for pair_edges in edges.values()]
     effects = [effect_at(*pair, estimated) for pair, estimated in zip(edges.items(), estimates, strict=True)]
-    tail_quantile = max((quantile for quantile in edges if quantile <= TAIL_QUANTILE), default=None)
     tail = evidence = None
-    if tail_quantile is not None:
-        limit_ns = method.limit_ns(edges[tail_quantile][..., 1])
+    if (limit := _limit_quantile(resampled)) is not None:
+        limit_ns = method.limit_ns(limit[1][..., 1])
         rates = _rates(resampled, limit_ns)
         estimates.append(estimate(rates, change_first, confidence, method))
         tail = rate_beyond(limit_ns, rates, estimates[-1])
-        evidence = _evidence_on(estimates, (list(edges).index(tail_quantile), -1))
+        evidence = _evidence_on(estimates, [*(place for place, at in enumerate(edges) if at == limit[0]), -1])
     significant = method.significant(estimates, confidence)
     before, after = (sum(pair.arms[arm].merged.n for pair in resampled) for arm in (0, 1))
     maxima = [tuple(pair.arms[arm].merged.maximum_ns or 0.0 for pair in resampled) for arm in (0, 1)]

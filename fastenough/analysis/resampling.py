@@ -72,6 +72,14 @@ class Blocks:
         run_cells = divide_into_cells(self.counts)
         return 0 if run_cells is None else sum(run.shape[0] // run_cells[1] for run in run_cells[0])
 
+    def with_last_bucket(self, counts: Sequence[IntArray]) -> Blocks:
+        """These blocks with one more bucket above all others; ``counts``: those of each run, by cell."""
+        return replace(
+            self,
+            counts=tuple(np.column_stack(pair) for pair in zip(self.counts, counts, strict=True)),
+            movement=None if self.movement is None else self.movement.with_last_bucket(),
+        )
+
     def redrawn(self, draws: int) -> Blocks:
         """These blocks with another number of draws."""
         return replace(self, draws=draws)
@@ -138,8 +146,11 @@ class Blocks:
         return max(sizes) if sizes else float(total[:, bucket].sum()) / LEAST_BLOCKS
 
 
-def blocks_of(parts: Sequence[tuple[Recording, Series]], magnitudes: bool) -> Blocks:
-    """Blocks of merged samples, all series of a run together; ``magnitudes``: absolute values of a two-sided series."""
+def blocks_of(parts: Sequence[tuple[Recording, Series]], magnitudes: bool, missed: bool = False) -> Blocks:
+    """Blocks of merged samples, all series of a run together.
+
+    ``magnitudes``: absolute values of a two-sided series.  ``missed``: missed periods are counted in a last bucket.
+    """
     by_run: dict[str, tuple[Recording, list[Course]]] = {}
     for recording, series in parts:
         run_courses = by_run.setdefault(recording.run_id, (recording, []))
@@ -154,7 +165,19 @@ def blocks_of(parts: Sequence[tuple[Recording, Series]], magnitudes: bool) -> Bl
     movement = (
         _movement(parts, [courses for _, courses in by_run.values()], counts, length, index) if sums_known else None
     )
-    return Blocks(counts, movement)
+    blocks = Blocks(counts, movement)
+    return blocks if not missed else blocks.with_last_bucket(_missed(list(by_run.values()), counts, length))
+
+
+def _missed(
+    runs: Sequence[tuple[Recording, Sequence[Course]]], counts: Sequence[IntArray], length: int
+) -> list[IntArray]:
+    """Missed periods of each run by cell; the cells are those of ``counts``."""
+    missed = [np.zeros(count.shape[0], dtype=np.int64) for count in counts]
+    for (_, courses), cells in zip(runs, missed, strict=True):
+        for course in courses:
+            np.add.at(cells, np.minimum(course.at // length, cells.size - 1), course.missed)
+    return missed
 
 
 def _movement(

@@ -14,10 +14,10 @@ from typing import Protocol
 from fastenough import words
 from fastenough.analysis import judge
 from fastenough.analysis.assessment import Assessment
-from fastenough.analysis.bootstrap import BootstrapDifference, difference_of, no_interval_of_difference
+from fastenough.analysis.bootstrap import BootstrapDifference, no_interval_of_difference
 from fastenough.analysis.checks import findings_between
-from fastenough.analysis.compare import Sides, sides_of
-from fastenough.analysis.gate import Growth, beside, missed_without_values, subject_of
+from fastenough.analysis.compare import NoCommonSeries, Sides, sides_of
+from fastenough.analysis.gate import Growth, beside, series_departures, subject_of, unknown_quantile
 from fastenough.analysis.merged import MixedRuns, judged_series
 from fastenough.model import BadInput, Requirement, Verdict
 from fastenough.recording import Recording
@@ -150,10 +150,9 @@ class SlowdownCriterion:
             return CriterionResult(Rating.GOOD, ("reference for the other configurations",))
         try:
             seen = list(_series_differences(self.growth, runs, first))
-        except MixedRuns as error:
+        except (MixedRuns, NoCommonSeries) as error:
             return CriterionResult(Rating.UNDECIDED, (str(error),))
-        reasons = [why for _, why in against]
-        reasons += filter(None, (missed_without_values(difference.sides, Verdict.PASS) for difference in seen))
+        reasons = [*_departures(runs, first), *(why for _, why in against)]
         return self._rate(seen, reasons, len(_keys(first)), _confidence_of_look(confidence, looks))
 
     def _rate(
@@ -168,9 +167,7 @@ class SlowdownCriterion:
         slower = [
             text
             for difference, text in zip(seen, texts, strict=True)
-            if difference.beyond is not None
-            and difference.beyond.chance_of_no_more() <= error
-            and missed_without_values(difference.sides, Verdict.FAIL) is None
+            if difference.beyond is not None and difference.beyond.chance_of_no_more() <= error
         ]
         if slower:
             return CriterionResult(Rating.BAD, tuple(slower))
@@ -180,7 +177,21 @@ class SlowdownCriterion:
         if within:
             missing = "not measured under each load of the first configuration"
             return CriterionResult(Rating.UNDECIDED, tuple(against) or (missing,))
+        unknown = [unknown_quantile(difference.sides, self.growth.quantile) is not None for difference in seen]
+        open_ = [difference.beyond is None or not difference.beyond.is_no_more(confidence) for difference in seen]
+        if all(reason for reason, undecided in zip(unknown, open_, strict=True) if undecided):
+            return CriterionResult(Rating.UNDECIDED, texts, (_USE_LIMIT,))
         return CriterionResult(Rating.UNDECIDED, texts, ("measure longer, or allow a larger difference",), closed=False)
+
+
+_USE_LIMIT = "give a limit and a miss rate, which count missed periods, instead of an allowed difference"
+
+
+def _departures(runs: Sequence[Recording], first: Sequence[Recording]) -> Iterator[str]:
+    """Why runs cannot be compared with the first configuration: other CPUs, or latencies without values."""
+    for group, nearest in beside([run for run in runs if judged_series(run)], first):
+        for departure in series_departures(group, nearest, same_cpus=True) if nearest else ():
+            yield f"{departure.subject}: {departure.reason}"
 
 
 @dataclass(frozen=True)
@@ -192,11 +203,13 @@ class _SeriesDifference:
     beyond: BootstrapDifference | None
 
     def text(self, growth: Growth, confidence: float) -> str:
-        before, now = (side.value_ns(growth.quantile) for side in (self.sides.base, self.sides.other))
-        difference = difference_of(self.sides.base.edges(growth.quantile), self.sides.other.edges(growth.quantile))
+        before, now = (side.value_ns(growth.quantile) for side in self.sides.of_activations)
+        difference = self.sides.difference_at(growth.quantile)
         at = f"{self.subject}: {self.sides.name} at {words.percent(growth.quantile)}"
+        if unknown := unknown_quantile(self.sides, growth.quantile, "the first configuration"):
+            return f"{at}: {unknown}"
         if before is None or now is None or difference is None:
-            return f"{at}: {no_interval_of_difference(self.sides.base, self.sides.other, growth.quantile)}"
+            return f"{at}: {no_interval_of_difference(*self.sides.of_activations, growth.quantile)}"
         lower, upper = difference.interval(confidence)
         return (
             f"{at}: {words.latency(now)}, first configuration {words.latency(before)}; difference "
@@ -210,11 +223,14 @@ def _series_differences(
 ) -> Iterator[_SeriesDifference]:
     """Raises MixedRuns for runs that may not be compared."""
     for group, nearest in beside([run for run in runs if judged_series(run)], first):
+        if nearest and any(series_departures(group, nearest, same_cpus=True)):
+            continue
         for sides in sides_of(nearest, group)[1] if nearest else ():
             if sides.judged:
-                base, other = (side.edges(growth.quantile) for side in (sides.base, sides.other))
                 yield _SeriesDifference(
-                    subject_of(group[0]), sides, difference_of(base, other, growth.more_ns, growth.more_share)
+                    subject_of(group[0]),
+                    sides,
+                    sides.difference_at(growth.quantile, growth.more_ns, growth.more_share),
                 )
 
 

@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from fastenough.analysis import judge, words
-from fastenough.analysis.compare import Comparison, comparison_of, judged_together, sides_of
+from fastenough.analysis.compare import Comparison, NoCommonSeries, comparison_of, judged_together, sides_of
+from fastenough.analysis.differences import all_differences, run_values
 from fastenough.analysis.excluded_runs import (
     ExcludedRuns,
     RequiredOfRun,
@@ -36,6 +37,7 @@ from fastenough.analysis.gate import (
 )
 from fastenough.analysis.gate_nights import NightsQuestion, judge_over_nights, nights_questions
 from fastenough.analysis.instructions import InstructionComparison, compare_instructions
+from fastenough.analysis.keys import RUN_KEYS
 from fastenough.analysis.machine import counts_instructions
 from fastenough.analysis.merged import judged_series
 from fastenough.jobs.assess import deleted_alike, runs_alike
@@ -99,7 +101,10 @@ def _pair_groups(runs: Sequence[Recording], baselines: Sequence[Recording]) -> t
         if all(map(counts_instructions, (*group, *nearest))):
             pairs.append(_deterministic_pair(group, nearest))
             continue
-        differences, sides = sides_of(nearest, group)
+        try:
+            differences, sides = sides_of(nearest, group)
+        except NoCommonSeries:  # all values were lost, which is a departure
+            differences, sides = all_differences(RUN_KEYS, run_values(nearest[0]), run_values(group[0])), []
         judged = tuple(side for side in sides if side.judged)
         pairs.append(
             BaselinePair(
@@ -133,6 +138,7 @@ class _RunSelection:
 
     ``named``: ids of the runs and of the baseline, none of which counts as excluded.  ``read``: reads a run of the
     store, each only once.  ``change``: growth is judged by all nights since this change; None: by this night.
+    ``same_cpus``: earlier runs count only if they are on the CPUs of the baseline.
     """
 
     selection: Selection
@@ -140,6 +146,7 @@ class _RunSelection:
     store: Store
     read: Read
     change: SinceChange | None
+    same_cpus: bool = True
 
     def others(
         self, judged: Sequence[Recording], questions: Sequence[RequiredOfRun], since_ns: int = -1
@@ -202,7 +209,10 @@ def _unused_reason(limit: Limit, runs: Sequence[Recording]) -> str:
 
 def _windows(pair: BaselinePair, selected: _RunSelection) -> list[BaselinePair]:
     """The runs, then the runs with earlier ones, of which each window has twice as many runs as the one before."""
-    nights = earlier_nights(selected.store, pair.runs, pair.baseline, selected.read)
+    if not pair.sides:
+        return [pair]
+    earlier = earlier_nights(selected.store, pair.runs, pair.baseline, selected.read, selected.same_cpus)
+    nights, pair = earlier.runs, replace(pair, left_out=earlier.left_out)
     windows, taken, names = [pair], len(pair.runs), {side.name for side in pair.sides}
     while taken < len(pair.runs) + len(nights):
         taken = min(2 * taken, len(pair.runs) + len(nights))
@@ -237,7 +247,8 @@ def _growth_results(
                 for result, later in zip(decided, window_results, strict=True)
             ]
         )
-    return [_with_nights(result, pairs) for result in decided]
+    left_out = {window[0].runs[0].run_id: window[0].left_out for window in windows}
+    return [_with_nights(result, pairs, left_out.get(result.run_ids[0], ())) for result in decided]
 
 
 def _stricter(limit: Limit, windows: int) -> Limit:
@@ -249,18 +260,13 @@ def _stricter(limit: Limit, windows: int) -> Limit:
     )
 
 
-def _with_nights(result: LimitResult, pairs: Sequence[BaselinePair]) -> LimitResult:
-    """The result, with the number of earlier runs that it includes added to the reason."""
+def _with_nights(result: LimitResult, pairs: Sequence[BaselinePair], left_out: Sequence[str]) -> LimitResult:
+    """The result, with the number of earlier runs that it includes, and those that were left out, added to the
+    reason."""
     newest = {run.run_id for pair in pairs for run in pair.runs}
     earlier = sum(run not in newest for run in result.run_ids)
-    return (
-        result
-        if not earlier
-        else replace(
-            result,
-            reason=f"{result.reason}; together with {words.counted(earlier, 'earlier run')} since the last change",
-        )
-    )
+    together = f"together with {words.counted(earlier, 'earlier run')} since the last change"
+    return replace(result, reason="; ".join([result.reason, *([together] if earlier else []), *left_out]))
 
 
 def _growth_without(
@@ -281,7 +287,7 @@ def _nights_results(
 
     Each comes with the comparable runs that it does not include, deleted ones among them, also for a campaign.
     """
-    nights = nights_since(questions, selected.store, change)
+    nights = nights_since(questions, selected.store, change, selected.same_cpus)
     for question, data in zip(questions, nights.data, strict=True):
         result = judge_over_nights(question, data)
         questions_of_pair = growth_requirements(question.pair, question.growth)
@@ -385,7 +391,12 @@ def check(
     on_step("judging")
     departed = departures(measured, [run for run in baselines if judged_series(run)], limits.allowed)
     selected = _RunSelection(
-        selection, frozenset(run.run_id for run in (*runs, *baselines)), store, cache(store.load), since
+        selection,
+        frozenset(run.run_id for run in (*runs, *baselines)),
+        store,
+        cache(store.load),
+        since,
+        limits.allowed.same_cpus,
     )
     results, excluded = _all_results(limits.limits, measured, pairs, selected)
     gaps = [*failed, *_gaps(limits.limits, results, unmatched, missing), *unfit]

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from fastenough import words
 from fastenough.analysis.checks import findings_of
 from fastenough.analysis.differences import differing_keys, run_values
-from fastenough.analysis.gate import BaselinePair, is_same_act, most_severe_finding
+from fastenough.analysis.gate import BaselinePair, is_same_act, most_severe_finding, series_departures
 from fastenough.analysis.gate_nights import NightsData, NightsQuestion, exceedances_of
 from fastenough.analysis.keys import Key
 from fastenough.analysis.merged import judged_series, load_name
@@ -92,21 +92,46 @@ def _is_broken(run: Recording) -> bool:
     return any(finding.verdict is Verdict.BROKEN for finding in findings_of(run))
 
 
-def earlier_nights(
-    store: Store, runs: Sequence[Recording], baseline: Sequence[Recording], read: Read | None = None
-) -> list[Recording]:
-    """The runs of the store that answer the same question as these, newest first: those before them, since the last
-    change of a key that forbids to merge, and since the baseline.
+@dataclass(frozen=True)
+class EarlierNights:
+    """Earlier runs, newest first; ``left_out``: those that did not measure the latencies of the baseline on its CPUs,
+    as text."""
 
-    Runs that cannot be trusted are left out, and do not end the search.  ``read``: read a run; default: the store's.
+    runs: tuple[Recording, ...]
+    left_out: tuple[str, ...]
+
+
+def _departed(run: Recording, baseline: Sequence[Recording], same_cpus: bool) -> str | None:
+    """Why an earlier run is left out, if it did not measure the latencies of the baseline on its CPUs."""
+    reasons = [departure.reason for departure in series_departures([run], baseline, same_cpus, all_cpus=False)]
+    return f"run {run.run_id} left out ({'; '.join(reasons)})" if reasons else None
+
+
+def earlier_nights(
+    store: Store,
+    runs: Sequence[Recording],
+    baseline: Sequence[Recording],
+    read: Read | None = None,
+    same_cpus: bool = True,
+) -> EarlierNights:
+    """The runs of the store that answer the same question as these: those before them, since the last change of a key
+    that forbids to merge, and since the baseline.
+
+    Runs that cannot be trusted, or that did not measure the latencies of the baseline on its CPUs, are left out and do
+    not end the search.  ``read``: read a run; default: the store's.  ``same_cpus``: see :func:`series_departures`.
     """
     nights: list[Recording] = []
+    left_out: list[str] = []
     for earlier, keys in _runs_before(store, runs, baseline, read or store.load, SinceChange()):
         if keys or len(nights) == MOST_NIGHTS:
             break
-        if not _is_broken(earlier):
+        if _is_broken(earlier):
+            continue
+        if (reason := _departed(earlier, baseline, same_cpus)) is not None:
+            left_out.append(reason)
+        else:
             nights.append(earlier)
-    return nights
+    return EarlierNights(tuple(nights), tuple(left_out))
 
 
 @dataclass(frozen=True)
@@ -136,10 +161,12 @@ class NightsSince:
     since_ns: int
 
 
-def nights_since(questions: Sequence[NightsQuestion], store: Store, change: SinceChange) -> NightsSince:
+def nights_since(
+    questions: Sequence[NightsQuestion], store: Store, change: SinceChange, same_cpus: bool = True
+) -> NightsSince:
     """The nights of questions of one pair since a change; each earlier run is read, summed up and dropped.
 
-    Raises BadInput for a run that was made before the change.
+    Runs are left out as by :func:`earlier_nights`.  Raises BadInput for a run that was made before the change.
     """
     pair = questions[0].pair
     before = next((run for run in pair.runs if not change.precedes(run.run_id, run.head.begin.wall_ns)), None)
@@ -148,10 +175,14 @@ def nights_since(questions: Sequence[NightsQuestion], store: Store, change: Sinc
     since_ns = max(change.begin_ns or 0, *(run.head.begin.wall_ns for run in pair.baseline))
     begin = "as requested" if change.is_requested else "since the baseline"
     runs, untrusted = [_data_of(questions, run) for run in pair.runs[::-1]], 0
+    left_out: list[str] = []
     for run, keys in _runs_before(store, pair.runs, pair.baseline, store.load, change):
         if keys:
             begin, since_ns = f"since a change of {', '.join(key.name for key in keys)}", run.head.begin.wall_ns
             break
+        if (reason := _departed(run, pair.baseline, same_cpus)) is not None:
+            left_out.append(reason)
+            continue
         earlier = _data_of(questions, run)
         untrusted += earlier.is_broken
         runs += [] if earlier.is_broken else [earlier]
@@ -159,6 +190,7 @@ def nights_since(questions: Sequence[NightsQuestion], store: Store, change: Sinc
         since_ns = max(since_ns, runs[-1].begin_ns - 1)
     if untrusted:
         begin += f"; {words.counted(untrusted, 'untrusted run')} left out"
+    begin = "; ".join([begin, *left_out])
     return NightsSince(tuple(_of_question(place, runs[::-1], pair, begin) for place in range(len(questions))), since_ns)
 
 

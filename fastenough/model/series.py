@@ -30,7 +30,7 @@ class SourceSummary:
     overflow: int | None = None
 
     @property
-    def leaves_out_unknown(self) -> bool:
+    def omitted_count_unknown(self) -> bool:
         """Whether an unknown number of values is missing."""
         return self.count is None and self.overflow != 0
 

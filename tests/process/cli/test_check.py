@@ -259,7 +259,7 @@ def test_nights_since_the_last_change_are_taken_together(tmp_path: Path, slower:
     last = store.load(ids[-1])
     (together,) = check([last], [base], limits, store).limits
     assert together.verdict is verdict
-    assert [one.run_id for one in earlier_nights(store, [last], [base])] == ids[-2::-1]
+    assert [one.run_id for one in earlier_nights(store, [last], [base]).runs] == ids[-2::-1]
     assert (1 < len(together.run_ids) < 16) == (slower > 1), "no more nights than are needed"
 
 

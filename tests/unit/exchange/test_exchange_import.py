@@ -17,10 +17,13 @@ import pytest
 
 from fastenough.analysis import judge
 from fastenough.analysis.bootstrap import ResampledQuantiles
+from fastenough.analysis.compare import compare
 from fastenough.analysis.estimates import estimates
 from fastenough.analysis.extremal import extremal_indices
 from fastenough.analysis.measures import QUANTILES, Measures, measure, quantile_of, quantile_range
 from fastenough.analysis.merged import merge_samples
+from fastenough.analysis.uncertainty import budget_of
+from fastenough.cli.show import _print_uncertainty
 from fastenough.exchange import ImportedRun, Source, read_import, recording_lines
 from fastenough.exchange import read_source as source_at
 from fastenough.model import BadInput, Outcome, Requirement, Role, Verdict
@@ -633,6 +636,35 @@ def test_mean_and_maximum_are_unknown_if_values_were_left_out(
     assert (measures.standard_deviation_ns is None) == (measures.mean_ns is None)
 
 
+def test_the_least_maximum_is_beyond_the_longest_histogram(tmp_path: Path) -> None:
+    """CPU 0 has values of up to 1 µs, CPU 1 of up to 10 µs, and both have some beyond."""
+    text = (
+        "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:10:00\n"
+        "Index   Thr-000   Thr-001\n1 50 40\n10 0 10\nover: 9 9\n"
+    )
+    assert _measures(text.encode(), tmp_path, "thread").maximum_at_least_ns == 11_000
+
+
+@pytest.mark.check
+def test_no_maximum_is_printed_if_one_cpu_has_an_unknown_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CPU 0 has values of up to 2 µs; all 9 values of CPU 1 are beyond the histogram."""
+    text = (
+        "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:10:00\n"
+        "Index   Thr-000   Thr-001\n1 50 0\n2 50 0\nover: 0 9\n"
+    )
+    (tmp_path / "content").write_bytes(text.encode())
+    recording = recorded(tmp_path / "content", tmp_path)
+    values = [(series, merge_samples([(recording, series)])) for series in recording.series]
+    _print_uncertainty(
+        [(series, measure(merged)) for series, merged in values],
+        {series.id: budget_of(merged) for series, merged in values},
+    )
+    assert capsys.readouterr().out == ""
+    assert compare(recording, recording)[0].maxima_ns == (None, None)
+
+
 def test_no_quantile_is_known_if_the_number_beyond_the_histogram_is_not(tmp_path: Path) -> None:
     """OSADL states maxima, and no number of values beyond its histogram of 9 µs."""
     dataset: dict[str, Any] = {
@@ -644,6 +676,8 @@ def test_no_quantile_is_known_if_the_number_beyond_the_histogram_is_not(tmp_path
         content = json.dumps(dataset).encode()
         assert _quantiles(content, tmp_path, "wakeup") == [(value, None) for value in expected]
         assert (_measures(content, tmp_path, "wakeup").mean_ns is None) == (maximum > 4)
+        run_alone = recorded(tmp_path / "content", tmp_path)
+        assert [len(same.rates) for same in compare(run_alone, run_alone, limits_ns=(3_000.0,))] == [maximum == 4]
         done = command_line("import", "content", "--json", cwd=tmp_path)
         [run] = json.loads(done.stdout)["runs"]
         assert run["series"][0]["overflow"] == (0 if maximum == 4 else None)

@@ -297,3 +297,27 @@ def test_missed_periods_without_a_value_are_not_good(missed: int, rating: Rating
         plan = Plan(values, name, "none", marks=("emulated",), period_ns=PERIOD_NS, views=("wakeup",), missed=without)
         runs.append([recording(tmp_path, replace(plan, interval_ns=200 * PERIOD_NS))])
     assert SLOWER.look(runs[1], runs[0], 0.99, 0).rating is rating
+
+
+def test_other_cpus_than_those_of_the_first_one_are_not_good(tmp_path: Path) -> None:
+    """The slow CPU did not come up."""
+    random = np.random.default_rng(1)
+    cpus = [np.array_split(level + random.integers(0, 90_000, 8000), 40) for level in (300_000, 600_000)]
+    plan = Plan(cpus, "first", "none", marks=("emulated",), period_ns=PERIOD_NS)
+    first, here = (
+        [recording(tmp_path, replace(plan, run_id=name, values=cpus[:n]))] for name, n in (("a", 2), ("b", 1))
+    )
+    look = SLOWER.look(here, first, 0.99, 0)
+    assert (look.rating, look.closed) == (Rating.UNDECIDED, True)
+
+
+def test_more_time_does_not_decide_if_the_first_one_missed_periods(tmp_path: Path) -> None:
+    """Most periods of the first configuration have no value; the other one is slower."""
+    random = np.random.default_rng(1)
+    runs = []
+    for name, level, missed in (("first", 300_000, 4500), ("here", 900_000, 0)):
+        values = [np.array_split(level + random.integers(0, 90_000, 8000 - missed), 40)]
+        plan = Plan(values, name, "none", marks=("emulated",), period_ns=PERIOD_NS, views=("wakeup",), missed=missed)
+        runs.append([recording(tmp_path, replace(plan, interval_ns=200 * PERIOD_NS))])
+    look = SLOWER.look(runs[1], runs[0], 0.99, 0)
+    assert (look.rating, look.closed) == (Rating.UNDECIDED, True)

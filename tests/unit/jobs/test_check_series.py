@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from fastenough.analysis.bootstrap import Edges, difference_of
 from fastenough.analysis.compare import cautions
-from fastenough.analysis.gate import AllowedDepartures, Growth, Limit
+from fastenough.analysis.gate import AllowedDepartures, Growth, Limit, departures
 from fastenough.jobs.check import CheckResult, check
 from fastenough.jobs.limits import Limits
-from fastenough.jobs.nights import SinceChange
+from fastenough.jobs.nights import SinceChange, earlier_nights
 from fastenough.model import Verdict
 from fastenough.recording import Recording
 from fastenough.store import Store
@@ -35,25 +35,25 @@ def _values(seed: int, *levels_us: float) -> list[list[NDArray[np.int64]]]:
     ]
 
 
-class Gate:
+class GateStore:
     """A baseline, and a store of later nights; ``two``: CPU 0 measures another latency, without a period."""
 
     def __init__(self, folder: Path, *levels_us: float, two: bool = False, missed: int = 0) -> None:
         self.folder, self.two = folder, two
         self.store = Store(folder / "store")
-        self.baseline = recording(folder, self._plan(0, "base", missed, *levels_us))
+        self.baseline = recording(folder, self.plan(0, "base", missed, *levels_us))
 
-    def _plan(self, day: int, run_id: str, missed: int, *levels_us: float) -> Plan:
+    def plan(self, day: int, run_id: str, missed: int, *levels_us: float, name: str = "other") -> Plan:
         plan = Plan(_values(day, *levels_us), run_id=run_id, begin_ns=day * DAY_NS, missed=missed)
         if self.two:
-            plan.views, plan.first_series, plan.head = ("wakeup",), {"name": "other"}, dict(TWO_LATENCIES)
+            plan.views, plan.first_series, plan.head = ("wakeup",), {"name": name}, dict(TWO_LATENCIES)
             plan.series, plan.interval_ns = {"period_ns": None}, 10**9
         return plan
 
     def night(self, day: int, *levels_us: float, missed: int = 0) -> Recording:
         writer = self.store.begin({})
         for line in (
-            write(self.folder / "night", self._plan(day, writer.id, missed, *levels_us)).read_bytes().splitlines(True)
+            write(self.folder / "night", self.plan(day, writer.id, missed, *levels_us)).read_bytes().splitlines(True)
         ):
             writer.line(line)
         writer.end()
@@ -68,7 +68,7 @@ def test_other_cpus_than_those_of_the_baseline_do_not_hide_a_growth(
     before: tuple[float, ...], now: tuple[float, ...], tmp_path: Path
 ) -> None:
     """All CPUs together are faster, since the slow one is missing, or a fast one was added."""
-    gate = Gate(tmp_path, *before)
+    gate = GateStore(tmp_path, *before)
     checked = gate.checked(gate.night(1, *now))
     assert [result.verdict for result in checked.limits] == [Verdict.PASS]
     assert checked.verdict is Verdict.FAIL and len(checked.departures) == 1
@@ -79,7 +79,7 @@ def test_other_cpus_than_those_of_the_baseline_do_not_hide_a_growth(
 
 def test_a_latency_without_values_is_not_left_out(tmp_path: Path) -> None:
     """And earlier nights that have it do not end in an internal error."""
-    gate = Gate(tmp_path, 20, 60, two=True)
+    gate = GateStore(tmp_path, 20, 60, two=True)
     assert gate.checked(gate.night(1, 20, 60)).verdict is Verdict.PASS
     alone = gate.checked(gate.night(2, 0, 60))
     assert alone.verdict is Verdict.FAIL and len(alone.limits) == len(alone.departures) == 1
@@ -93,7 +93,7 @@ def test_a_share_of_a_quantile_below_zero_is_no_decrease() -> None:
     edges = Edges(before, before, 60)
     difference = difference_of(edges, edges, more_share=0.1)
     assert difference is not None and difference.is_no_more(0.95) and difference.chance_of_no_more() > 0.5
-    assert Growth(0.5, more_share=0.1).most_ns(-1000.0) == pytest.approx(-900.0)
+    assert Growth(0.5, more_share=0.1).allowed_ns(-1000.0) == pytest.approx(-900.0)
     slower = difference_of(edges, Edges(later, later, 60), more_share=0.1)
     assert slower is not None and slower.chance_of_no_more() < 0.05
 
@@ -112,7 +112,7 @@ def test_missed_periods_without_a_value_exceed_every_quantile(
     before: int, missed: int, slower: float, expected: Verdict, tmp_path: Path
 ) -> None:
     """A sixth of all activations never took place, so the quantile at 90 % of all is not that of the values."""
-    gate = Gate(tmp_path, 20, two=True, missed=before)
+    gate = GateStore(tmp_path, 20, two=True, missed=before)
     night = gate.night(1, 20 * slower, missed=missed)
     assert gate.checked(night).verdict is expected
     assert len(cautions([gate.baseline, night])) == (before > 0) + (missed > 0)
@@ -120,3 +120,35 @@ def test_missed_periods_without_a_value_exceed_every_quantile(
     since = check([nights[-1]], [gate.baseline], Limits((LIMIT,)), gate.store, since=SinceChange())
     by_nights = {(0, 6000, 1.0): Verdict.FAIL, (6000, 0, 1.0): Verdict.INCONCLUSIVE}
     assert since.verdict is by_nights.get((before, missed, slower), expected)
+
+
+def test_earlier_nights_on_other_cpus_are_no_evidence(tmp_path: Path) -> None:
+    """The slow CPU is missing in nights 1 and 2, and both CPUs are slower in night 3."""
+    gate = GateStore(tmp_path, 20, 60)
+    fewer = [gate.night(day, 20) for day in (1, 2)]
+    night = gate.night(3, 26, 78)
+    (since,) = check([night], [gate.baseline], Limits((LIMIT,)), gate.store, since=SinceChange()).limits
+    assert since.run_ids == (night.run_id,) and all(run.run_id in since.reason for run in fewer)
+    nights = earlier_nights(gate.store, [night], [gate.baseline])
+    assert nights.runs == () and len(nights.left_out) == len(fewer)
+    assert len(earlier_nights(gate.store, [night], [gate.baseline], same_cpus=False).runs) == len(fewer)
+    assert len(departures([*fewer, night], [gate.baseline], AllowedDepartures())) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "missed", "slower", "expected"), [(1, 0, 3.0, Verdict.FAIL), (0, 1, 1.0, Verdict.PASS)]
+)
+def test_one_missed_period_without_a_value_does_not_decide(
+    before: int, missed: int, slower: float, expected: Verdict, tmp_path: Path
+) -> None:
+    gate = GateStore(tmp_path, 20, two=True, missed=before)
+    assert gate.checked(gate.night(1, 20 * slower, missed=missed)).verdict is expected
+
+
+def test_lost_and_renamed_latencies_are_departures(tmp_path: Path) -> None:
+    """All values of a latency were lost; or of two latencies only one is measured, by another name."""
+    gate = GateStore(tmp_path, 20, 60, two=True)
+    lost = gate.checked(gate.night(1, 0, 0))
+    assert lost.verdict is Verdict.FAIL and len(lost.departures) == 2
+    renamed = recording(tmp_path, gate.plan(2, "renamed", 0, 20, name="third"))
+    assert len(departures([renamed], [gate.baseline], AllowedDepartures())) == 1
