@@ -100,9 +100,10 @@ def _print_stacked(title: str, columns: Sequence[tuple[str, ...]]) -> None:
             print()
 
 
-def _print_uncertainty(budgets: Budgets) -> None:
+def _print_uncertainty(measured: Measured, budgets: Budgets) -> None:
     """Print where the true value of the greatest maximum of each name lies, if all maxima of the name are known."""
-    for name in dict.fromkeys(budget.series for budget in budgets.values()):
+    unknown = {series.name for series, measures in measured if measures.lost and measures.maximum_ns is None}
+    for name in dict.fromkeys(budget.series for budget in budgets.values() if budget.series not in unknown):
         filled = [budget.latencies for budget in budgets.values() if budget.series == name and budget.latencies]
         maxima = [latency for latencies in filled for latency in latencies if latency.latency == MAXIMUM]
         if maxima and len(maxima) == len(filled):
@@ -132,7 +133,7 @@ def _print(recording: Recording, measured: Measured, budgets: Budgets) -> None:
         say(reason, "  ")
     if measured:
         _print_measures(measured)
-        _print_uncertainty(budgets)
+        _print_uncertainty(measured, budgets)
     for series, _ in measured:
         if series.refused is not None:
             say(f"{series.name} {in_words(_traits(series))}: refused: {series.refused}")
