@@ -68,6 +68,11 @@ def conclusion(effects: Effects, change: str) -> str:
             f"{words.microseconds_interval(widest.lower_ns, widest.upper_ns)} µs, "
             f"{words.percent(effects.confidence)} interval)"
         )
+    if effects.tail is not None:
+        return (
+            f"no significant effect of {change} on the rate of values above {micros(effects.tail.limit_ns)} µs of "
+            f"{effects.series}; its quantiles lie among missed periods without a value"
+        )
     return f"no conclusion about {change}: the runs are too short for any quantile"
 
 
@@ -165,7 +170,7 @@ def _is_decided(trial: AbTest) -> Callable[[Sequence[Pair]], bool]:
 def _print_result(trial: AbTest, made: AbRuns, store: Store, as_json: bool) -> ExitStatus:
     pairs = made.pairs(store.load)
     effects = _effects(pairs, trial)
-    enough = effects is not None and bool(effects.effects)
+    enough = effects is not None and (bool(effects.effects) or effects.tail is not None)
     result = (
         conclusion(effects, trial.name)
         if effects is not None

@@ -31,6 +31,9 @@ def test_missed_activations_exceed_each_quantile(missed: int, quantiles: list[fl
     ]
     effects = present(paired(pairs), "effects")
     assert [effect.quantile for effect in effects.effects] == quantiles
+    tail = present(effects.tail, "rate")
+    assert tail.direction == (missed > 0) and 0.005 < tail.without < 0.02
+    assert tail.with_change - tail.without == pytest.approx(missed / 5000, abs=0.01)
     for effect in effects.effects[:1]:
         truth = np.quantile(20_000 * np.random.default_rng(0).lognormal(0, 0.3, 10**6), 0.5 * 5000 / (5000 - missed))
         assert effect.direction == (missed > 0)
