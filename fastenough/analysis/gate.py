@@ -439,7 +439,7 @@ def growth_requirements(pair: BaselinePair, growth: Growth) -> list[RequiredOfRu
     the baseline plus the allowed growth is at most that beyond the quantile."""
     requirements = []
     for sides in pair.sides:
-        base_ns = sides.base.of_activations.value_ns(growth.quantile)
+        base_ns = sides.base.value_ns(growth.quantile)
         if base_ns is not None:
             limit_ns = max(1, int(growth.allowed_ns(base_ns)))
             required = Requirement(limit_ns, 1 - growth.quantile, growth.confidence)
