@@ -37,9 +37,9 @@ TOO_FEW_PHASES = (
 )
 
 NULL_CHANGES = (
-    "For scale: without load, 50 changes without any effect moved the minimum by up to 16 instructions, the median by "
-    "0, the mean by up to 0.4 %, the maximum by up to 2.5 %; one moved the mean maximum of 30 phases under load by "
-    "4.4 % (docs/virtual-bench.md)"
+    "For scale: without load, 50 changes without any effect moved the minimum by at most 16 instructions, the mean by "
+    "at most 0.4 %, the maximum by at most 2.5 %, and not the median; one moved the mean maximum of 30 phases under "
+    "load by 4.4 % (docs/virtual-bench.md)"
 )
 """By how much changes without any effect moved each figure."""
 

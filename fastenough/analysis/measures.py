@@ -57,11 +57,11 @@ class Bound:
 
 @dataclass(frozen=True)
 class Measures:
-    """All measures of merged samples; times in ns, None where there is nothing to measure, or where an imported source
-    left values out.
+    """All measures of merged samples; times in ns, None if not measured, or unknown because an imported source left
+    values out.
 
     For jitter, quantiles above the median are of the magnitude; minimum, mean and median are signed.  ``scope``: where
-    the intervals hold.  ``maximum_at_least_ns``: all that is known of a maximum among values that were left out.
+    the intervals hold.  ``maximum_at_least_ns``: lower bound of a maximum that is unknown.
     """
 
     n: int

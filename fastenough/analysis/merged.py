@@ -58,7 +58,7 @@ def _by_machine(recordings: Sequence[Recording]) -> list[list[Recording]]:
 
 @dataclass(frozen=True)
 class Known:
-    """Whether figures of all values are known, where an imported source may have left values out or only counted them.
+    """Which figures are known although an imported source left values out or only counted them.
 
     ``spread``: the standard deviation.
     """
@@ -153,7 +153,7 @@ class Merged:
 
     @cached_property
     def known(self) -> Known:
-        """What the sources of imported series leave known of all values."""
+        """Which figures of all values the sources of imported series state or imply."""
         summaries = [
             (series.source_summary, run.lost(series.id), bool(run.totals[series.id].wide))
             for run, series in self.parts

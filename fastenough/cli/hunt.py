@@ -80,7 +80,7 @@ def _write(out: Path | None, load: Load | None) -> Path | None:
 
 
 def as_argument(load_file: Path) -> str:
-    """The path of a load file as --load takes it: with a slash, unlike the name of a load."""
+    """Argument of --load for a file.  It contains a slash; names of loads do not."""
     return str(load_file) if load_file.is_absolute() else f"./{load_file}"
 
 

@@ -29,7 +29,7 @@ _PLAIN, _COMPRESSED = 0x1C849313, 0x1C849314
 _HEAD = ">iiiiqqd"
 _NS_IN_MS = 1e6
 _MOST_NS = 2**62
-"""HdrHistogram's values have 63 bits, and the greatest one must be less than the end of its bucket."""
+"""HdrHistogram's values have 63 bits, and the end of the bucket of the greatest value must fit as well."""
 _UNTAGGED = re.compile(r"[\s,]+")
 
 

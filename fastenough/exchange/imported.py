@@ -56,8 +56,8 @@ class ImportedSeries:
 
     @property
     def overflow_unknown(self) -> bool:
-        """Whether values overflowed the histogram and the tool does not state their number: ``overflow`` is the least
-        one."""
+        """Whether values overflowed the histogram and the tool does not state their number: ``overflow`` is then a
+        lower bound."""
         return self.count is None and bool(self.overflow)
 
     @property
