@@ -165,22 +165,22 @@ def _quantile_difference(
 def _rate_difference(first: Merged, second: Merged, limit_ns: float, confidence: float) -> RateDifference:
     """The difference of what surely exceeds the limit.
 
-    If the limit lies within a bucket, what possibly exceeds it counts too, and so does each lost value: the interval
-    covers all differences that they allow, and the p-value is the greatest.
+    Values in the bucket of the limit and lost values may exceed it.  The interval covers every resulting difference;
+    the p-value is the greatest.
     """
     sides = (first, second)
-    surely, possibly = zip(*(side.exceeded(limit_ns) for side in sides), strict=True)
-    possibly = tuple(count + side.lost for count, side in zip(possibly, sides, strict=True))
-    n = first.judged + first.lost, second.judged + second.lost
+    surely, stored = zip(*(side.exceeded(limit_ns) for side in sides), strict=True)
+    possibly = tuple(count + side.lost for count, side in zip(stored, sides, strict=True))
+    sizes = first.judged + first.lost, second.judged + second.lost
     over_time = [exceedances_over_time(side, limit_ns) for side in sides]
     least, greatest = extremes = (possibly[0], surely[1]), (surely[0], possibly[1])
-    rates = {counts: independent_rates((counts[0], n[0]), (counts[1], n[1]), *over_time) for counts in extremes}
-    differences = {counts: counts[1] / n[1] - counts[0] / n[0] for counts in (*extremes, surely)}
+    rates = {counts: independent_rates((counts[0], sizes[0]), (counts[1], sizes[1]), *over_time) for counts in extremes}
+    differences = {counts: counts[1] / sizes[1] - counts[0] / sizes[0] for counts in (*extremes, surely)}
     may_be_equal = least != greatest and differences[least] <= 0 <= differences[greatest]
     return RateDifference(
         limit_ns,
-        (surely[0], n[0]),
-        (surely[1], n[1]),
+        (surely[0], sizes[0]),
+        (surely[1], sizes[1]),
         differences[surely],
         bounds.rate_difference(*rates[least], confidence)[0],
         bounds.rate_difference(*rates[greatest], confidence)[1],
