@@ -16,7 +16,17 @@ from fastenough.farm.config import BoardEntry
 from fastenough.farm.history_update import HistoryOrder, JudgedBoard, declaration_of, update_history
 from fastenough.farm.judging import verdicts_on
 from fastenough.farm.state_machine import BoardState
-from fastenough.history import OWNER, BoardCondition, History, board_of, board_status, catch_up, declare, rename
+from fastenough.history import (
+    OWNER,
+    BoardColumns,
+    BoardCondition,
+    History,
+    board_of,
+    board_status,
+    catch_up,
+    declare,
+    rename,
+)
 from fastenough.model import Requirement
 from fastenough.store import Store
 from tests.support import recordings as made
@@ -147,21 +157,39 @@ def test_the_runs_of_a_plan_on_another_board_are_left_out(store: Store) -> None:
     assert both(store) == ("PASS", "PASS")
 
 
+MACHINES = [{"profile": made.PROFILE | {"machine": [letter * 64]}} for letter in "abc"]
+
+
+def share_name(store: Store, history: History, second: made.PlanFields) -> None:
+    """Two machines that are boards, with a run of each: the second one has the former name of the first.
+
+    ``second``: fields of the run of the second one.
+    """
+    declare(history, "press", former_names=json.dumps([BOARD]))
+    keep(store, head=MACHINES[0])
+    catch_up(history, store)
+    declare(history, "other")
+    rename(history, "other", BOARD, [])
+    keep(store, hours=1, **second)
+    catch_up(history, store)
+
+
+def columns_of_both(store: Store, history: History) -> list[BoardColumns]:
+    names: list[tuple[str, list[str]]] = [("press", [BOARD]), (BOARD, [])]
+    return [verdicts_on(store, name, WITHIN, former_names=former, history=history) for name, former in names]
+
+
+def cycle_verdicts(store: Store, history: History) -> list[str]:
+    return [str(columns["cycle_verdict"]) for columns in columns_of_both(store, history)]
+
+
 @pytest.mark.check
 def test_a_run_of_another_machine_with_a_former_name_is_not_of_the_board(store: Store) -> None:
     """As the history attributes it: after a board was renamed, another one was given its name."""
-    machines = [{"profile": made.PROFILE | {"machine": [letter * 64]}} for letter in "ab"]
     with closing(History.of(store)) as history:
-        declare(history, "press", former_names=json.dumps([BOARD]))
-        keep(store, head=machines[0])
-        catch_up(history, store)
-        declare(history, "other")
-        rename(history, "other", BOARD, [])
-        keep(store, hours=1, head=machines[1], values=slow())
-        catch_up(history, store)
-        for board, former_names, verdict in (("press", [BOARD], "PASS"), (BOARD, [], "FAIL")):
-            said = verdicts_on(store, board, WITHIN, former_names=former_names, history=history)
-            assert (said["verdict"], said["cycle_verdict"]) == (verdict, verdict)
+        share_name(store, history, {"head": MACHINES[1], "values": slow()})
+        assert [columns["verdict"] for columns in columns_of_both(store, history)] == ["PASS", "FAIL"]
+        assert cycle_verdicts(store, history) == ["PASS", "FAIL"]
 
 
 def damage(store: Store, run: str) -> None:
@@ -172,46 +200,25 @@ def damage(store: Store, run: str) -> None:
 
 @pytest.mark.check
 def test_a_run_that_the_history_does_not_have_is_of_its_machine_or_else_of_the_present_name(store: Store) -> None:
-    """Of two boards that have or had its name; a damaged one identifies no machine, another one is of neither board."""
-    machines = {letter: {"profile": made.PROFILE | {"machine": [letter * 64]}} for letter in "abc"}
+    """A damaged one identifies no machine; one of a third machine is of neither board."""
     with closing(History.of(store)) as history:
-        declare(history, "press", former_names=json.dumps([BOARD]))
-        keep(store, head=machines["a"])
-        catch_up(history, store)
-        declare(history, "other")
-        rename(history, "other", BOARD, [])
-        keep(store, hours=1, head=machines["b"])
-        catch_up(history, store)
-
-        def cycles() -> list[str]:
-            names: list[tuple[str, list[str]]] = [("press", [BOARD]), (BOARD, [])]
-            columns = [verdicts_on(store, name, WITHIN, former_names=of, history=history) for name, of in names]
-            return [str(board["cycle_verdict"]) for board in columns]
-
-        keep(store, hours=2, head=machines["c"], values=slow())
-        assert cycles() == ["PASS", "PASS"]
-        keep(store, hours=3, head=machines["a"], values=slow())
-        assert cycles() == ["FAIL", "PASS"]
-        damage(store, keep(store, hours=4, head=machines["b"]))
-        assert cycles() == ["FAIL", "BROKEN"]
+        share_name(store, history, {"head": MACHINES[1]})
+        keep(store, hours=2, head=MACHINES[2], values=slow())
+        assert cycle_verdicts(store, history) == ["PASS", "PASS"]
+        keep(store, hours=3, head=MACHINES[0], values=slow())
+        assert cycle_verdicts(store, history) == ["FAIL", "PASS"]
+        damage(store, keep(store, hours=4, head=MACHINES[1]))
+        assert cycle_verdicts(store, history) == ["FAIL", "BROKEN"]
 
 
 @pytest.mark.check
 def test_a_plan_on_two_machines_of_one_name_is_judged_by_machine(store: Store) -> None:
-    machines = [{"profile": made.PROFILE | {"machine": [letter * 64]}} for letter in "ab"]
     with closing(History.of(store)) as history:
-        declare(history, "press", former_names=json.dumps([BOARD]))
-        keep(store, head=machines[0])
+        share_name(store, history, {"head": MACHINES[1]})
+        keep(store, 0, hours=2, head=MACHINES[0], values=slow())
+        keep(store, 1, hours=3, head=MACHINES[1])
         catch_up(history, store)
-        declare(history, "other")
-        rename(history, "other", BOARD, [])
-        keep(store, hours=1, head=machines[1])
-        keep(store, 0, hours=2, head=machines[0], values=slow())
-        keep(store, 1, hours=3, head=machines[1])
-        catch_up(history, store)
-        for board, former_names, verdict in (("press", [BOARD], "FAIL"), (BOARD, [], "PASS")):
-            columns = verdicts_on(store, board, WITHIN, former_names=former_names, history=history)
-            assert columns["cycle_verdict"] == verdict
+        assert cycle_verdicts(store, history) == ["FAIL", "PASS"]
 
 
 PLAN = """
