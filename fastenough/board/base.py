@@ -157,7 +157,8 @@ def name_fault(profile: Mapping[str, Any], name: str) -> str:
     for pattern, is_rt in ((_NAMES_RT, True), (_NAMES_STOCK, False)):
         if preemption and pattern.search(name) and (preemption == _RT) != is_rt:
             runs = f"the board runs kernel {kernel.get('release')} with preemption {preemption}"
-            return f"configuration {name}: {runs}, not {'PREEMPT_RT' if is_rt else 'without PREEMPT_RT'}"
+            meant = f"a kernel {'with' if is_rt else 'without'} PREEMPT_RT"
+            return f"configuration {name}: {runs}, but the name means {meant}"
     return ""
 
 
