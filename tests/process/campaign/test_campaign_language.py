@@ -139,7 +139,7 @@ SIMULATED = 'instrument = "simulated"\nboard = "virtual"\n'
         (HEAD + 'self-test = "a"\n' + RUN, "plan.toml:2: self-test requires a gauge"),
         (HEAD + "[pins]\nchip = 'a'\nin = 1\nout = 1\n" + RUN, "plan.toml:4: .pins.: in and out must be differ"),
         (HEAD + "[pins]\nchip = 'a'\nin = -1\nout = 1\n" + RUN, "plan.toml:4: .pins.: in must be at least 0"),
-        (HEAD + "[pins]\nchip = 'a'\nin = 1\nout = 2\n" + RUN, "plan.toml:2: .pins. requires a run of the probe"),
+        (HEAD + "[pins]\nchip = 'a'\nin = 1\nout = 2\n" + RUN, "plan.toml:2: .pins. is not used"),
         (
             HEAD + '[[configuration]]\nname = "as-booted"\nkernel = "6*"\n' * 2 + RUN,
             "plan.toml:6: configuration 2: configuration as-booted has two tables",

@@ -468,7 +468,7 @@ def test_the_newest_campaign_is_checked_without_its_baseline(tmp_path: Path) -> 
         ('[[limit]]\nquantile = "99%"\nlimit = "1ms"\n', "quantile belongs to slower-by"),
         ('[[limit]]\nquantile = "99%"\nslower-by = "fast"\n', "slower-by: 'fast' is no duration"),
         ('[[limit]]\nquantile = "99%"\nslower-by = "5us"\nmiss-rate = 0.1\n', "unknown key 'miss-rate'"),
-        ('[[limit]]\nlimit = "1ms"\nconfidence = 1\n', "confidence must lie between"),
+        ('[[limit]]\nlimit = "1ms"\nconfidence = 1\n', "limits.toml:3: limit 1: confidence must"),
         ('[[limit]]\nlimit = "1ms"\nbord = "x"\n', "unknown key 'bord'"),
         ('[allow]\ndiffers = ["colour"]\n[[limit]]\nlimit = "1ms"\n', "[allow]: differs: unknown value 'colour'"),
         ('[allow]\nloads = ["cpu"]\n[[limit]]\nlimit = "1ms"\n', "limits.toml:2: [allow]: unknown key 'loads'"),
