@@ -161,6 +161,4 @@ def plan_sha256(plan: Plan, specs: list[RunSpec]) -> str:
     }
     if plan.monitor:
         content["monitor"] = True
-    if plan.changes:  # only then: plans without configuration tables keep their hash
-        content["changes"] = {name: asdict(change) for name, change in sorted(plan.changes.items())}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

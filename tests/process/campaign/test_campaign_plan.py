@@ -98,19 +98,6 @@ def test_equal_plans_have_equal_hashes(tmp_path: Path) -> None:
         assert _hash(tmp_path, GOOD.replace(*change)) != _hash(tmp_path, GOOD)
 
 
-def test_how_a_board_is_changed_is_part_of_the_hash(tmp_path: Path) -> None:
-    """A resumed campaign keeps no runs of another kernel under the same name."""
-    named = 'configurations = ["stock", "rt"]\n' + GOOD
-    table = '\n[[configuration]]\nname = "rt"\nkernel = "6.1.*-rt"\n'
-    texts = [
-        named,
-        named + table,
-        named + table.replace("6.1", "6.12"),
-        named + table + 'select = ["grub-reboot", "1"]\n',
-    ]
-    assert len({_hash(tmp_path, text) for text in texts}) == len(texts)
-
-
 def test_a_plan_in_code() -> None:
     plan = Plan("built", (Entry("timer", ("none",), 1.0, {"interval": ("1ms",)}),))
     assert len(expand(plan)) == 1
