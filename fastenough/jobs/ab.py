@@ -78,7 +78,7 @@ class AbTest:
 
 @dataclass(frozen=True)
 class AbRuns:
-    """The finished runs: those of complete pairs in order, then those of incomplete pairs.
+    """The finished runs in order; a resumed test may lack some before others.
 
     ``order``: the arm of each, see :func:`order_of_arms`; ``positions``: the place of each in the test; ``signal``:
     number of the signal that stopped the test, or 0.
@@ -99,7 +99,7 @@ class AbRuns:
     def pairs(self, load: Callable[[str], Recording]) -> list[Pair]:
         """The recordings of complete pairs."""
         pairs, by_position = [], dict(zip(self.positions, zip(self.runs, self.order, strict=False), strict=True))
-        for position in sorted(by_position):
+        for position in self.positions:
             if position % 2 or position + 1 not in by_position:
                 continue
             (first_id, arm), (second_id, _) = by_position[position], by_position[position + 1]
@@ -215,8 +215,7 @@ class _AbCampaign(OneCampaign):
         return [position for position in range(self.trial.runs) if position not in self.made]
 
     def result(self, signal: int = 0) -> AbRuns:
-        """The runs so far.  Those of a resumed test may lack a pair before others."""
-        positions = sorted(self.made, key=lambda position: (position ^ 1 not in self.made, position))
+        positions = sorted(self.made)
         runs, order = (tuple(values[position] for position in positions) for values in (self.made, self.order))
         return AbRuns(self.campaign, runs, order, tuple(positions), signal)
 
