@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -27,6 +28,7 @@ _TAIL = 0.025
 _LEAST_CHANCE = 1e-9
 """Smallest p-value that is reported."""
 _SEED = 20260101
+_Times = TypeVar("_Times", float, FloatArray)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,19 +50,19 @@ class Edges:
 class ResampledQuantiles:
     """Merged samples with bootstrap quantiles; those of a two-sided series above 0.5 are of magnitudes.
 
-    ``missed``: number of missed periods without a value that rank above all values; 0: quantiles are those of the
-    values.
+    ``of_values``: None for the quantiles of the values.  Otherwise these, and quantiles are those of all activations:
+    missed periods without a value rank above all values.  ``missed``: their number, 0 for quantiles of the values.
     """
 
-    def __init__(self, merged: Merged, missed: int = 0) -> None:
-        self.merged, self.missed = merged, missed
+    def __init__(self, merged: Merged, of_values: ResampledQuantiles | None = None) -> None:
+        self.merged, self._of_values = merged, of_values
+        self.missed = merged.missed_uncharged if of_values else 0
         self._blocks: dict[bool, Blocks] = {}
 
     @cached_property
     def of_activations(self) -> ResampledQuantiles:
-        """The quantiles of all activations: missed periods without a value rank above all values."""
-        missed = self.merged.missed_uncharged
-        return self if missed == self.missed else ResampledQuantiles(self.merged, missed)
+        """The quantiles of all activations."""
+        return self if self.missed == self.merged.missed_uncharged else ResampledQuantiles(self.merged, self)
 
     def is_missed(self, quantile: float) -> bool:
         """Whether the quantile is unknown because of missed periods without a value: it lies among them, or the series
@@ -86,8 +88,8 @@ class ResampledQuantiles:
         """
         if has_omitted_values(self.merged):
             return None
-        if self.is_missed(quantile):
-            of_values = ResampledQuantiles(self.merged).edges(quantile)
+        if self._of_values and self.is_missed(quantile):
+            of_values = self._of_values.edges(quantile)
             return of_values and replace(of_values, highest=np.full_like(of_values.highest, math.inf))
         blocks = self._blocks_at(quantile)
         ranks = blocks.ranks(quantile)
@@ -95,8 +97,8 @@ class ResampledQuantiles:
 
     def no_interval(self, quantile: float) -> NoInterval | None:
         """Why :meth:`edges` are None."""
-        if self.is_missed(quantile):
-            return ResampledQuantiles(self.merged).no_interval(quantile)
+        if self._of_values and self.is_missed(quantile):
+            return self._of_values.no_interval(quantile)
         return self._blocks_at(quantile).no_interval(quantile)
 
     def _blocks_at(self, quantile: float) -> Blocks:
@@ -193,6 +195,14 @@ def no_interval_of_difference(first: ResampledQuantiles, second: ResampledQuanti
     return NoInterval.DEPENDENT if NoInterval.DEPENDENT in reasons else NoInterval.FEW_SAMPLES
 
 
+def grown_by(base: _Times, more_ns: float, more_share: float) -> _Times:
+    """A quantile, or its draws, with the allowed growth: a time, and a share of the magnitude.
+
+    It may be below zero (jitter), or infinite.
+    """
+    return base + more_share * abs(base) + more_ns if more_share else base + more_ns
+
+
 def difference_of(
     first: Edges | None, second: Edges | None, more_ns: float = 0.0, more_share: float = 0.0
 ) -> BootstrapDifference | None:
@@ -203,9 +213,7 @@ def difference_of(
     if first is None or second is None:
         return None
     order = np.random.default_rng(_SEED).permutation(second.lowest.size)
-    low, high = (
-        edge + (more_share * np.abs(edge) if more_share else 0.0) + more_ns for edge in (first.lowest, first.highest)
-    )
+    low, high = (grown_by(edge, more_ns, more_share) for edge in (first.lowest, first.highest))
     return BootstrapDifference(
         second.lowest[order] - high, second.highest[order] - low, min(first.freedom, second.freedom)
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from fastenough import words
 from fastenough.analysis.assessment import Judgment
-from fastenough.analysis.bootstrap import no_interval_of_difference
+from fastenough.analysis.bootstrap import grown_by, no_interval_of_difference
 from fastenough.analysis.checks import findings_of
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.compare import Comparison, Sides, judged_kinds, kind_name
@@ -51,7 +51,7 @@ class Growth:
 
     def allowed_ns(self, base_ns: float) -> float:
         """The greatest allowed quantile; that of a jitter may be below zero.  Infinite if the baseline's is."""
-        return base_ns + (self.more_share * abs(base_ns) if self.more_share else 0.0) + self.more_ns
+        return grown_by(base_ns, self.more_ns, self.more_share)
 
     @property
     def allowed(self) -> str:
@@ -269,9 +269,8 @@ def series_departures(runs: Group, baseline: Group, same_cpus: bool, all_cpus: b
     """
     before, now = _cpus_by_latency(baseline), _cpus_by_latency(runs)
     base_kinds, kinds = judged_kinds(baseline[0]), judged_kinds(runs[0])
-    if (
-        base_kinds and kinds and not set(base_kinds) & set(kinds)
-    ):  # a board and an instrument name one latency differently: see _pairs
+    # A board and an instrument name one latency differently: see _pairs.
+    if base_kinds and kinds and not set(base_kinds) & set(kinds):
         now = {base_kinds[0]: now[kinds[0]]} if kinds[0] in now else {}
     subject = subject_of(runs[0])
     for name, sets in before.items():
@@ -331,10 +330,10 @@ def _grown(limit: Limit, growth: Growth, pair: BaselinePair) -> Iterator[_Growth
 
 
 def _growth_text(result: _GrowthResult) -> str:
-    base, other = (side.value_ns(result.growth.quantile) for side in result.sides.of_activations)
-    resampled = result.sides.difference_at(result.growth.quantile)
     if unknown := unknown_quantile(result.sides, result.growth.quantile):
         return f"{result.sides.name} at {words.percent(result.growth.quantile)}: {unknown}"
+    base, other = (side.value_ns(result.growth.quantile) for side in result.sides.of_activations)
+    resampled = result.sides.difference_at(result.growth.quantile)
     if base is None or other is None or resampled is None:
         why = no_interval_of_difference(*result.sides.of_activations, result.growth.quantile)
         return f"{result.sides.name} at {words.percent(result.growth.quantile)}: no interval ({why})"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fastenough.analysis.differences import difference, group_text, kind_text, run_values, series_values
 from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, SERIES_KEYS
 from fastenough.analysis.machine import cpus_in_use
-from fastenough.analysis.resampling import Blocks, blocks_of
+from fastenough.analysis.resampling import Blocks, blocks_of, with_missed
 from fastenough.model import BadInput, Machines, Role, Series
 from fastenough.recording import Histogram, Recording
 from fastenough.recording.aggregate import MOST_COUNT
@@ -179,7 +179,7 @@ class Merged:
     @cached_property
     def activations_over_time(self) -> Blocks:
         """The values over time, signed, and the missed periods without a value above them."""
-        return blocks_of(self.parts, magnitudes=False, missed=True)
+        return with_missed(self.over_time, self.parts)
 
     @cached_property
     def magnitudes_over_time(self) -> Blocks:

@@ -6,7 +6,7 @@ Source: Kuensch 1989 (moving-block bootstrap), on the buckets of intervals; :mod
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -146,38 +146,47 @@ class Blocks:
         return max(sizes) if sizes else float(total[:, bucket].sum()) / LEAST_BLOCKS
 
 
-def blocks_of(parts: Sequence[tuple[Recording, Series]], magnitudes: bool, missed: bool = False) -> Blocks:
-    """Blocks of merged samples, all series of a run together.
-
-    ``magnitudes``: absolute values of a two-sided series.  ``missed``: missed periods are counted in a last bucket.
-    """
+def _courses_by_run(parts: Sequence[tuple[Recording, Series]]) -> list[tuple[Recording, list[Course]]]:
     by_run: dict[str, tuple[Recording, list[Course]]] = {}
     for recording, series in parts:
         run_courses = by_run.setdefault(recording.run_id, (recording, []))
         run_courses[1].append(recording.timeline.courses[series.id])
-    index = _all_buckets([course for _, courses in by_run.values() for course in courses], magnitudes)
-    length = max(1, sum(len(recording.timeline) for recording, _ in by_run.values()) // _MOST_CELLS)
+    return list(by_run.values())
+
+
+def _cell_length(runs: Sequence[tuple[Recording, list[Course]]]) -> int:
+    """Number of intervals in a cell."""
+    return max(1, sum(len(recording.timeline) for recording, _ in runs) // _MOST_CELLS)
+
+
+def blocks_of(parts: Sequence[tuple[Recording, Series]], magnitudes: bool) -> Blocks:
+    """Blocks of merged samples, all series of a run together; ``magnitudes``: absolute values of a two-sided series."""
+    runs = _courses_by_run(parts)
+    index, length = _all_buckets([course for _, courses in runs for course in courses], magnitudes), _cell_length(runs)
     counts = tuple(
         _counts(courses, index, magnitudes, length, max(1, len(recording.timeline) // length))
-        for recording, courses in by_run.values()
+        for recording, courses in runs
     )
     sums_known = index.size > 0 and not magnitudes and all(series.source_summary is None for _, series in parts)
-    movement = (
-        _movement(parts, [courses for _, courses in by_run.values()], counts, length, index) if sums_known else None
-    )
-    blocks = Blocks(counts, movement)
-    return blocks if not missed else blocks.with_last_bucket(_missed(list(by_run.values()), counts, length))
+    movement = _movement(parts, [courses for _, courses in runs], counts, length, index) if sums_known else None
+    return Blocks(counts, movement)
 
 
-def _missed(
-    runs: Sequence[tuple[Recording, Sequence[Course]]], counts: Sequence[IntArray], length: int
-) -> list[IntArray]:
-    """Missed periods of each run by cell; the cells are those of ``counts``."""
-    missed = [np.zeros(count.shape[0], dtype=np.int64) for count in counts]
+def with_missed(blocks: Blocks, parts: Sequence[tuple[Recording, Series]]) -> Blocks:
+    """The blocks of merged samples with the missed periods of the same samples, which rank above all values."""
+    runs = _courses_by_run(parts)
+    missed = [np.zeros(count.shape[0], dtype=np.int64) for count in blocks.counts]
     for (_, courses), cells in zip(runs, missed, strict=True):
-        for course in courses:
-            np.add.at(cells, np.minimum(course.at // length, cells.size - 1), course.missed)
-    return missed
+        _add_by_cell(cells, [(course.at, course.missed) for course in courses], _cell_length(runs))
+    return blocks.with_last_bucket(missed)
+
+
+def _add_by_cell(
+    cells: IntArray | FloatArray, of_intervals: Iterable[tuple[IntArray, IntArray | FloatArray]], length: int
+) -> None:
+    """Add values of intervals, given with their numbers, to the cells; what is left over belongs to the last one."""
+    for at, values in of_intervals:
+        np.add.at(cells, np.minimum(at // length, cells.size - 1), values)
 
 
 def _movement(
@@ -192,8 +201,7 @@ def _movement(
         return None
     sums = [np.zeros(count.shape[0]) for count in counts]
     for run, cells in zip(runs, sums, strict=True):
-        for course in run:
-            np.add.at(cells, np.minimum(course.at // length, cells.size - 1), course.sum)
+        _add_by_cell(cells, [(course.at, course.sum) for course in run], length)
     totals = [recording.totals[series.id] for recording, series in parts]
     k = min(total.k for total in totals)
     return movement_of(sums, counts, Histogram.merged((total.folded(k) for total in totals), k), index)
