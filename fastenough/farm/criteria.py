@@ -6,7 +6,7 @@ Neither criterion uses a single maximum."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
@@ -17,7 +17,7 @@ from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.bootstrap import BootstrapDifference, no_interval_of_difference
 from fastenough.analysis.checks import findings_between
 from fastenough.analysis.compare import NoCommonSeries, Sides, sides_of
-from fastenough.analysis.gate import Growth, beside, series_departures, subject_of, unknown_quantile
+from fastenough.analysis.gate import Group, Growth, beside, series_departures, subject_of, unknown_quantile
 from fastenough.analysis.merged import MixedRuns, judged_series
 from fastenough.model import BadInput, Requirement, Verdict
 from fastenough.recording import Recording
@@ -148,11 +148,15 @@ class SlowdownCriterion:
             return CriterionResult(Rating.UNDECIDED, (*broken, *_empty(runs)))
         if not first:
             return CriterionResult(Rating.GOOD, ("reference for the other configurations",))
+        groups = [pair for pair in beside([run for run in runs if judged_series(run)], first) if pair[1]]
+        departed = [list(series_departures(*pair, same_cpus=True)) for pair in groups]
+        comparable = [pair for pair, departures in zip(groups, departed, strict=True) if not departures]
         try:
-            seen = list(_series_differences(self.growth, runs, first))
+            seen = list(_series_differences(self.growth, comparable))
         except (MixedRuns, NoCommonSeries) as error:
             return CriterionResult(Rating.UNDECIDED, (str(error),))
-        reasons = [*_departures(runs, first), *(why for _, why in against)]
+        departures = (f"{one.subject}: {one.reason}" for of_group in departed for one in of_group)
+        reasons = [*departures, *(why for _, why in against)]
         return self._rate(seen, reasons, len(_keys(first)), _confidence_of_look(confidence, looks))
 
     def _rate(
@@ -171,27 +175,22 @@ class SlowdownCriterion:
         ]
         if slower:
             return CriterionResult(Rating.BAD, tuple(slower))
-        within = all(difference.beyond is not None and difference.beyond.is_no_more(confidence) for difference in seen)
-        if within and len(seen) >= loads and not against:
+        undecided = [
+            difference
+            for difference in seen
+            if difference.beyond is None or not difference.beyond.is_no_more(confidence)
+        ]
+        if not undecided and len(seen) >= loads and not against:
             return CriterionResult(Rating.GOOD, texts)
-        if within:
+        if not undecided:
             missing = "not measured under each load of the first configuration"
             return CriterionResult(Rating.UNDECIDED, tuple(against) or (missing,))
-        unknown = [unknown_quantile(difference.sides, self.growth.quantile) is not None for difference in seen]
-        open_ = [difference.beyond is None or not difference.beyond.is_no_more(confidence) for difference in seen]
-        if all(reason for reason, undecided in zip(unknown, open_, strict=True) if undecided):
+        if all(unknown_quantile(difference.sides, self.growth.quantile) for difference in undecided):
             return CriterionResult(Rating.UNDECIDED, texts, (_USE_LIMIT,))
         return CriterionResult(Rating.UNDECIDED, texts, ("measure longer, or allow a larger difference",), closed=False)
 
 
 _USE_LIMIT = "give a limit and a miss rate, which count missed periods, instead of an allowed difference"
-
-
-def _departures(runs: Sequence[Recording], first: Sequence[Recording]) -> Iterator[str]:
-    """Why runs cannot be compared with the first configuration: other CPUs, or latencies without values."""
-    for group, nearest in beside([run for run in runs if judged_series(run)], first):
-        for departure in series_departures(group, nearest, same_cpus=True) if nearest else ():
-            yield f"{departure.subject}: {departure.reason}"
 
 
 @dataclass(frozen=True)
@@ -203,11 +202,11 @@ class _SeriesDifference:
     beyond: BootstrapDifference | None
 
     def text(self, growth: Growth, confidence: float) -> str:
-        before, now = (side.value_ns(growth.quantile) for side in self.sides.of_activations)
-        difference = self.sides.difference_at(growth.quantile)
         at = f"{self.subject}: {self.sides.name} at {words.percent(growth.quantile)}"
         if unknown := unknown_quantile(self.sides, growth.quantile, "the first configuration"):
             return f"{at}: {unknown}"
+        before, now = (side.value_ns(growth.quantile) for side in self.sides.of_activations)
+        difference = self.sides.difference_at(growth.quantile)
         if before is None or now is None or difference is None:
             return f"{at}: {no_interval_of_difference(*self.sides.of_activations, growth.quantile)}"
         lower, upper = difference.interval(confidence)
@@ -218,14 +217,13 @@ class _SeriesDifference:
         )
 
 
-def _series_differences(
-    growth: Growth, runs: Sequence[Recording], first: Sequence[Recording]
-) -> Iterator[_SeriesDifference]:
-    """Raises MixedRuns for runs that may not be compared."""
-    for group, nearest in beside([run for run in runs if judged_series(run)], first):
-        if nearest and any(series_departures(group, nearest, same_cpus=True)):
-            continue
-        for sides in sides_of(nearest, group)[1] if nearest else ():
+def _series_differences(growth: Growth, groups: Iterable[tuple[Group, Group]]) -> Iterator[_SeriesDifference]:
+    """The differences of groups of runs to those of the first configuration.
+
+    Raises MixedRuns or NoCommonSeries for runs that may not be compared.
+    """
+    for group, nearest in groups:
+        for sides in sides_of(nearest, group)[1]:
             if sides.judged:
                 yield _SeriesDifference(
                     subject_of(group[0]),
