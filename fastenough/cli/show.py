@@ -10,7 +10,7 @@ import click
 
 from fastenough.analysis import Measures, measure, merge_samples, words
 from fastenough.analysis.measures import QUANTILES
-from fastenough.analysis.uncertainty import MAXIMUM, UncertaintyBudget, budget_of, true_text
+from fastenough.analysis.uncertainty import UncertaintyBudget, budget_of, true_text
 from fastenough.cli.commands import Command
 from fastenough.cli.follow import follow
 from fastenough.cli.listing import differing, in_words, shared
@@ -104,9 +104,8 @@ def _print_uncertainty(measured: Measured, budgets: Budgets) -> None:
     """Print where the true value of the greatest maximum of each name lies, if all maxima of the name are known."""
     unknown = {series.name for series, measures in measured if measures.lost and measures.maximum_ns is None}
     for name in dict.fromkeys(budget.series for budget in budgets.values() if budget.series not in unknown):
-        filled = [budget.latencies for budget in budgets.values() if budget.series == name and budget.latencies]
-        maxima = [latency for latencies in filled for latency in latencies if latency.latency == MAXIMUM]
-        if maxima and len(maxima) == len(filled):
+        maxima = [budget.latencies[-1] for budget in budgets.values() if budget.series == name and budget.latencies]
+        if maxima:
             greatest = max(maxima, key=lambda latency: latency.printed_ns)
             say(f"{name}: maximum {words.latency(greatest.printed_ns)}, {true_text(greatest)}")
 
