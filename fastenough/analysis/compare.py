@@ -445,26 +445,26 @@ def _conclusion_of_run(comparisons: Sequence[Comparison], judged: Collection[str
 
 def cautions(recordings: Sequence[Recording]) -> list[str]:
     """Caveats of a comparison of these runs."""
-    broken = [
+    caveats = [
         f"run {recording.run_id}: {problem.text}"
         for recording in recordings
         for problem in findings_of(recording)
         if problem.verdict is Verdict.BROKEN
     ]
-    broken += [
+    caveats += [
         f"run {recording.run_id}: its source left out an unknown number of values; quantiles and rates are unknown"
         for recording in recordings
         if any(series.source_summary and series.source_summary.omitted_count_unknown for series in recording.series)
     ]
-    broken += [
+    caveats += [
         f"run {recording.run_id}: {words.counted(missed, 'missed period')} "
         f"{'has' if missed == 1 else 'have'} no value; quantiles do not include them"
         for recording in recordings
         if (missed := sum(recording.missed(series.id) for series in judged_series(recording) if not series.corrected))
     ]
     if any(map(counts_instructions, recordings)):
-        return [*broken, INSTRUCTIONS]
-    return [*broken, *(["emulated: timing is not meaningful"] if any(map(is_emulated, recordings)) else [])]
+        return [*caveats, INSTRUCTIONS]
+    return [*caveats, *(["emulated: timing is not meaningful"] if any(map(is_emulated, recordings)) else [])]
 
 
 def significance_note(together: int, confidence: float) -> str:

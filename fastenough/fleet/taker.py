@@ -320,9 +320,8 @@ class _Writing:
             return
         place = self._entered(content)
         known = place.next
-        if chunk.first > max(
-            known, chunk.oldest, self._skipped(content)
-        ):  # the board still has what is missing, and publishes again
+        # the board still has what is missing, and publishes again
+        if chunk.first > max(known, chunk.oldest, self._skipped(content)):
             self.answers[name] = chunk.machine, Stored(chunk.run, known)
             return
         new = [interval for interval in content.intervals if interval.seq >= known]
