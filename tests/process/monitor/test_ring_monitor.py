@@ -107,17 +107,22 @@ def test_each_recording_has_maxima_and_culprits_of_its_own(
     assert 0.9 * woken < sum(stations) <= due + 3, "of the few wake-ups that are not counted here, most are by others"
 
 
+def _watch(monitor: Path, ring: Path, pid: int, count: int, *options: str) -> None:
+    """Watch until the ring has so many recordings."""
+    watching = start(monitor, ring, pid, *options)
+    try:
+        assert eventually(partial(_many, ring, count), 60)
+    finally:
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(30) == 0
+
+
 def test_each_disturbance_is_in_the_recording_that_counts_it(
     monitor: Path, task: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
     """The first interrupt of a recording is a maximum at once, often while the one before is still being read."""
     ring = tmp_path / "ring"
-    watching = start(monitor, ring, task.pid, "--report=50ms", "--ring-cycle=100ms", "--noise")
-    try:
-        assert eventually(lambda: len(files(ring)) >= 25, 60)
-    finally:
-        watching.send_signal(signal.SIGINT)
-        assert watching.wait(30) == 0
+    _watch(monitor, ring, task.pid, 25, "--report=50ms", "--ring-cycle=100ms", "--noise")
     found = recordings(ring)  # the reader refuses an event above the maximum of its series
     for recording in found:
         for series in recording.named("noise-interrupt"):
@@ -138,12 +143,7 @@ def test_the_greatest_events_precede_the_last_interval(
 ) -> None:
     """The publisher sends no event that follows it; the recording has no room for further events by then."""
     ring = tmp_path / "ring"
-    watching = start(monitor, ring, task.pid, "--report=500ms", "--ring-cycle=5s", "--threshold=1ns")
-    try:
-        assert eventually(partial(_many, ring, 3), 60)
-    finally:
-        watching.send_signal(signal.SIGINT)
-        assert watching.wait(30) == 0
+    _watch(monitor, ring, task.pid, 3, "--report=500ms", "--ring-cycle=5s", "--threshold=1ns")
     for path, recording in zip(files(ring)[:2], recordings(ring), strict=False):
         kinds = [json.loads(line)["type"] for line in path.read_text().splitlines()]
         assert kinds[-2:] == ["interval", "end"]
