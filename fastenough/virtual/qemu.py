@@ -54,6 +54,7 @@ class Qemu:
         arguments: str = "",
     ) -> None:
         machine = kernel.machine
+        appended = (f"console={machine.console} quiet panic=-1", machine.kernel_arguments, arguments)
         self.pin_port = machine.pins(directory)
         self._directory = directory
         self._console_log = directory / "console.log"
@@ -78,7 +79,7 @@ class Qemu:
                     str(initramfs),
                     *(("-dtb", str(kernel.device_tree)) if machine.device_tree else ()),
                     "-append",
-                    f"console={machine.console} quiet panic=-1 {arguments}".rstrip(),
+                    " ".join(filter(None, appended)),
                     *self._wiring(machine),
                     *self.pin_port.arguments,
                     *(("-incoming", f"unix:{self._state_socket}") if restore else ()),

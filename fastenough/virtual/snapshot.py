@@ -17,7 +17,7 @@ from fastenough.virtual.packages import cache_lock, file_hash
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The saved state, if any, of a kernel image with an initramfs and a number of CPUs."""
+    """The saved state, if any, of a kernel image with its arguments, an initramfs and a number of CPUs."""
 
     path: Path
     release: str
@@ -58,7 +58,8 @@ class Snapshot:
 
 def snapshot_of(kernel: Kernel, initramfs: bytes, cpus: int) -> Snapshot:
     """The snapshot for such a guest."""
-    key = hashlib.sha256(b"%d %s " % (cpus, file_hash(kernel.image).encode()) + initramfs).hexdigest()[:16]
+    booted = f"{cpus} {file_hash(kernel.image)} {kernel.machine.kernel_arguments} "
+    key = hashlib.sha256(booted.encode() + initramfs).hexdigest()[:16]
     with cache_lock() as cache:
         folder = cache / "snapshots"
         with contextlib.suppress(FileExistsError):

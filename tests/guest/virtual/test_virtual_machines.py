@@ -156,7 +156,7 @@ def test_a_periodic_output_has_as_many_edges_outside_as_inside(board: VirtualBoa
 
 def test_loaded_and_unloaded_its_log_stays_clean(board: VirtualBoard) -> None:
     """The fixture reads the kernel's log when it ends."""
-    for _ in range(20):
+    for _ in range(5):
         load_module(board, of(board, RESPONSE))
         unload_module(board)
 
