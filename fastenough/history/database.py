@@ -22,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from fastenough.files import Untrusted, changeable_by_others
 from fastenough.model import BadInput, FastenoughError, Unavailable
 from fastenough.store import Store
-from fastenough.store.index import secrets_of, without_secrets
+from fastenough.store.shared_index import secrets_of, without_secrets
 
 _PATIENCE_MS = 30_000
 """Time for which a process waits for another one that writes into the same file."""

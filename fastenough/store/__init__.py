@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -18,6 +17,7 @@ from fastenough.files import Untrusted, changeable_by_others, others_may_write
 from fastenough.folder import Folder
 from fastenough.model import BadInput, FastenoughError
 from fastenough.store.directory import RUN_FILE, RunWriter, settle, storage_errors
+from fastenough.store.index import IN_MEMORY, Index
 from fastenough.store.reading import (
     attached_content,
     columns_fault_of,
@@ -39,7 +39,6 @@ from fastenough.store.summary import RunSummary, new_run_id
 
 if TYPE_CHECKING:
     from fastenough.recording import Recording
-    from fastenough.store.index import Index
     from fastenough.store.sealed import FoldedRun
 
 __all__ = ["INDEX_SETTING", "RunSummary", "RunWriter", "Store", "new_run_id"]
@@ -48,14 +47,7 @@ INDEX_SETTING = "FASTENOUGH_INDEX"
 """Environment variable that names another database for the index, such as one shared by several benches."""
 _SETTLED = {"ended", "cut-off"}
 _INDEX_FILE = "index.sqlite"
-_IN_MEMORY = "sqlite://"
 _Answer = TypeVar("_Answer")
-
-
-def _index_in(database: str | Path, place: str | None) -> Index:
-    """The index, whose module is imported on demand: it takes 0.1 s, and help and errors need no store."""
-    index: Index = import_module("fastenough.store.index").Index(database, place)
-    return index
 
 
 class StoreWriter(RunWriter):
@@ -115,7 +107,7 @@ class Store:
         return os.access(self.path, os.W_OK, effective_ids=True) and self.is_private()
 
     def _open(self, database: str | Path) -> None:
-        self._index = _index_in(database, self._place)
+        self._index = Index(database, self._place)
         self._refresh()
 
     def _open_index(self) -> None:
@@ -125,7 +117,7 @@ class Store:
             return
         try:
             if not self._keeps_index():
-                self._open(_IN_MEMORY)
+                self._open(IN_MEMORY)
                 return
             self.require_own(_INDEX_FILE)
             self._open(self.path / _INDEX_FILE)
@@ -135,7 +127,7 @@ class Store:
     def _do_without(self, fault: str) -> None:
         """Continue with an index in memory, built from the runs."""
         self.index_fault = fault
-        self._open(_IN_MEMORY)
+        self._open(IN_MEMORY)
 
     def _remember(self, summary: RunSummary) -> None:
         try:
@@ -365,7 +357,7 @@ class Store:
 
     def _write_index(self, entries: Sequence[tuple[RunSummary, str]]) -> None:
         """Write the index file; one that SQLite cannot lock is not in use and is replaced."""
-        made = _index_in(_IN_MEMORY, self._place)
+        made = Index(IN_MEMORY, self._place)
         made.put(entries)
         with suppress(Untrusted, sqlite3.Error):
             self.require_own(_INDEX_FILE)

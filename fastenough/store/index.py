@@ -1,83 +1,121 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The index: summaries of many runs in a database, for queries without opening the runs."""
+"""The index: summaries of many runs in a database, for queries without opening the runs.
+
+The index of a store is an SQLite file, used through Python's own driver: nearly every command opens it, and to import
+SQLAlchemy takes as long as all the rest of a short command.  Only other databases are used through SQLAlchemy.
+"""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import asdict, fields
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
-
-from sqlalchemy import JSON, BigInteger, Column, MetaData, String, Table, create_engine, delete, insert, null, select
-from sqlalchemy.engine import URL, Connection, Engine, make_url
-from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.pool import NullPool, StaticPool
-from sqlalchemy.sql.elements import ColumnElement
+from typing import Any, Protocol
 
 from fastenough.files import lock_holder
 from fastenough.model import BadInput, FastenoughError
 from fastenough.store.summary import INTEGERS, LISTS, RunSummary, with_tuples
 
-INDEX_VERSION = 5
+INDEX_VERSION = 6
 """Part of the table's name: an index of another version is not migrated but rebuilt from the runs."""
-_PER_STATEMENT = 500
+IN_MEMORY = "sqlite://"
+"""The URL of an index in memory."""
 _PATIENCE_S = 10
 """Maximum wait for another process that writes to the same file."""
-_LEAST_SECRET = 3
-"""Shorter ones are not searched for in messages: every letter would be one."""
-
-
-def _column(name: str) -> Column[Any]:
-    if name in INTEGERS:
-        return Column(name, BigInteger)
-    if name in LISTS:
-        return Column(name, JSON)
-    return Column(name, String, primary_key=name == "id", index=name in {"board", "campaign", "load", "probe", "state"})
-
-
 _NAMES = [field.name for field in fields(RunSummary)]
+_COLUMNS = [*_NAMES, "place", "stamp"]
+_SEARCHED = ("board", "campaign", "load", "place", "probe", "state")
+_TABLE = f"runs_v{INDEX_VERSION}"
 
-_RUNS = Table(
-    f"runs_v{INDEX_VERSION}",
-    MetaData(),
-    *(_column(field.name) for field in fields(RunSummary)),
-    Column("place", String, index=True),
-    Column("stamp", String),
-)
+_TYPES = dict.fromkeys(INTEGERS, "BIGINT") | {"id": "TEXT PRIMARY KEY"}
+"""Of the columns; all others are text.  Lists are stored as JSON."""
 
 
-def _parsed(url: str) -> URL:
-    """Raises BadInput without quoting the URL, which may contain a password."""
-    try:
-        return make_url(url)
-    except (SQLAlchemyError, ValueError):
-        raise BadInput(
-            "the index is not a database URL (the value is not shown because it may contain a password); "
-            "give a database URL such as sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME"
-        ) from None
+class DatabaseError(Exception):
+    """The first line of a database's error, without secrets; ``is_locked``: another process holds an SQLite file."""
+
+    def __init__(self, message: str, is_locked: bool) -> None:
+        super().__init__(message)
+        self.is_locked = is_locked
 
 
-def secrets_of(url: URL) -> list[str]:
-    """The parts of a URL that must not be printed: password, and query values, which some drivers use for one."""
-    queried = [
-        value if isinstance(value, str) else " ".join(value)
-        for name, value in url.query.items()
-        if name not in ("host", "port", "dbname")
-    ]
-    secrets = [url.password or "", quote(url.password or ""), *queried]
-    return sorted((secret for secret in secrets if len(secret) >= _LEAST_SECRET), key=len, reverse=True)
+class Execute(Protocol):
+    """Execute a statement in a transaction, once or for each of a sequence of values, and return its rows.
+
+    Values are named in the statement with a colon (``:id``).
+    """
+
+    def __call__(
+        self, statement: str, values: Mapping[str, object] | Sequence[Mapping[str, object]] = ...
+    ) -> Sequence[Sequence[Any]]: ...
 
 
-def without_secrets(error: Exception, secrets: Iterable[str]) -> str:
-    """The first line of a database error without secrets."""
-    line = str(getattr(error, "orig", None) or error).partition("\n")[0]
-    for secret in secrets:
-        line = line.replace(secret, "***")
-    return line
+class IndexDatabase(Protocol):
+    """``file``: that of an SQLite database; None in memory and of a server."""
+
+    file: Path | None
+
+    def transaction(self) -> AbstractContextManager[Execute]:
+        """Context of one transaction; raises DatabaseError."""
+
+    def close(self) -> None: ...
+
+
+class _SqliteDatabase:
+    """An SQLite file, or None for a database in memory; all threads share its one connection, and take turns."""
+
+    def __init__(self, file: Path | None) -> None:
+        self.file = file
+        self._turn = threading.RLock() if file is None else nullcontext()
+        self.memory = sqlite3.connect(":memory:", check_same_thread=False) if file is None else None
+
+    @contextmanager
+    def transaction(self) -> Iterator[Execute]:
+        try:
+            with self._turn, self._connected() as connection, connection:
+                yield partial(_execute, connection)
+        except sqlite3.Error as error:
+            raise DatabaseError(str(error), is_locked_by_another(error)) from error
+
+    def _connected(self) -> AbstractContextManager[sqlite3.Connection]:
+        if self.memory is not None:
+            return nullcontext(self.memory)
+        return closing(sqlite3.connect(str(self.file), _PATIENCE_S))
+
+    def close(self) -> None:
+        if self.memory is not None:
+            self.memory.close()
+
+
+def is_locked_by_another(error: BaseException | None) -> bool:
+    """Whether another process holds an SQLite file."""
+    return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+
+
+def _execute(
+    connection: sqlite3.Connection,
+    statement: str,
+    values: Mapping[str, object] | Sequence[Mapping[str, object]] = (),
+) -> list[tuple[Any, ...]]:
+    if isinstance(values, Mapping) or not values:
+        return connection.execute(statement, values).fetchall()
+    connection.executemany(statement, values)
+    return []
+
+
+def _opened(database: str | Path) -> IndexDatabase:
+    if isinstance(database, Path):
+        return _SqliteDatabase(database)
+    if database == IN_MEMORY:
+        return _SqliteDatabase(None)
+    server: IndexDatabase = import_module("fastenough.store.shared_index").ServerDatabase(database, _PATIENCE_S)
+    return server
 
 
 class Index:
@@ -88,79 +126,77 @@ class Index:
     """
 
     def __init__(self, database: str | Path, place: str | None) -> None:
-        parsed = URL.create("sqlite", database=str(database)) if isinstance(database, Path) else _parsed(database)
-        self._secrets = secrets_of(parsed)
         self._place = place
-        sqlite = parsed.get_backend_name() == "sqlite"
-        self.in_memory = memory = sqlite and parsed.database is None
-        self._turn = threading.RLock() if memory else nullcontext()
-        arguments = {"timeout": _PATIENCE_S, "check_same_thread": not memory} if sqlite else {}
-        try:
-            self._engine: Engine = create_engine(
-                parsed, poolclass=StaticPool if memory else NullPool, connect_args=arguments
-            )
-        except (SQLAlchemyError, ImportError, TypeError, ValueError) as error:
-            raise BadInput(
-                f"cannot use the index in {parsed.drivername}: {self._message(error)}; give a database URL "
-                "such as sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME"
-            ) from None
+        self._database = _opened(database)
+        self.in_memory = database == IN_MEMORY
         with self._mendable():
             try:
-                _RUNS.metadata.create_all(self._engine)
-            except SQLAlchemyError as error:  # another process may have made the table since this one looked
-                if _is_locked(error):
+                self._create()
+            except DatabaseError as error:  # another process may have made the table since this one looked
+                if error.is_locked:
                     raise
-                _RUNS.metadata.create_all(self._engine)
+                self._create()
+
+    def _create(self) -> None:
+        columns = ", ".join(f'"{name}" {_TYPES.get(name, "TEXT")}' for name in _COLUMNS)
+        with self._database.transaction() as execute:
+            execute(f"CREATE TABLE IF NOT EXISTS {_TABLE} ({columns})")
+            for name in _SEARCHED:
+                execute(f'CREATE INDEX IF NOT EXISTS ix_{_TABLE}_{name} ON {_TABLE} ("{name}")')
 
     @contextmanager
     def _mendable(self) -> Iterator[None]:
-        """Context of a query; all threads share the one connection of an index in memory, and take turns."""
+        """Context of a query, whose errors say what to do."""
         try:
-            with self._turn:
-                yield
-        except (SQLAlchemyError, ValueError, TypeError) as error:
-            if _is_locked(error):
+            yield
+        except (DatabaseError, ValueError, TypeError) as error:
+            if isinstance(error, DatabaseError) and error.is_locked:
                 raise FastenoughError(
                     f"{self._holder()} has locked the index for more than {_PATIENCE_S} s; the runs "
                     "are safe: wait until it ends, or stop it"
                 ) from None
             raise FastenoughError(
-                f"the index cannot be used: {self._message(error)}; the runs are safe: fix the "
+                f"the index cannot be used: {error}; the runs are safe: fix the "
                 "cause, then run 'fastenough store rebuild'"
             ) from None
 
-    def _holder(self) -> str:
-        database = self._engine.url.database
-        return (lock_holder(Path(database)) if database else "") or "another process"
+    @contextmanager
+    def _transaction(self) -> Iterator[Execute]:
+        with self._mendable(), self._database.transaction() as execute:
+            yield execute
 
-    def _message(self, error: Exception) -> str:
-        return without_secrets(error, self._secrets)
+    def _holder(self) -> str:
+        file = self._database.file
+        return (lock_holder(file) if file is not None else "") or "another process"
 
     def put(self, summaries: Iterable[tuple[RunSummary, str]]) -> None:
         """Insert or replace; beside each summary the stamp of its files, which tells when to read them again."""
         rows = self._rows(summaries)
-        with self._mendable(), self._engine.begin() as connection:
-            _put(connection, rows)
+        with self._transaction() as execute:
+            _put(execute, rows)
 
     def replace(self, summaries: Iterable[tuple[RunSummary, str]]) -> None:
         """Replace all runs of this place in one transaction."""
         rows = self._rows(summaries)
-        with self._mendable(), self._engine.begin() as connection:
-            connection.execute(delete(_RUNS).where(*self._of_this_store()))
-            _put(connection, rows)
+        of_this_store, place = self._of_this_store()
+        with self._transaction() as execute:
+            execute(f"DELETE FROM {_TABLE} WHERE {of_this_store}", place)
+            _put(execute, rows)
 
-    def _of_this_store(self) -> list[ColumnElement[bool]]:
-        """The condition for a run of this store."""
-        return [] if self._place is None else [_RUNS.c.place == self._place]
+    def _of_this_store(self) -> tuple[str, dict[str, object]]:
+        """The condition for a run of this store, and its value."""
+        return ("1 = 1", {}) if self._place is None else ("place = :place", {"place": self._place})
 
     def _rows(self, summaries: Iterable[tuple[RunSummary, str]]) -> list[dict[str, object]]:
-        return [asdict(summary) | {"place": self._place or "", "stamp": stamp} for summary, stamp in summaries]
+        return [
+            {name: _stored(value) for name, value in asdict(summary).items()}
+            | {"place": self._place or "", "stamp": stamp}
+            for summary, stamp in summaries
+        ]
 
     def remove(self, ids: Iterable[str]) -> None:
-        run_ids = list(ids)
-        with self._mendable(), self._engine.begin() as connection:
-            for begin in range(0, len(run_ids), _PER_STATEMENT):
-                connection.execute(delete(_RUNS).where(_RUNS.c.id.in_(run_ids[begin : begin + _PER_STATEMENT])))
+        with self._transaction() as execute:
+            _remove(execute, list(ids))
 
     def copy_over(self, file: str) -> None:
         """Copy this in-memory index over an SQLite file; raises sqlite3.Error if it cannot be locked.
@@ -168,16 +204,16 @@ class Index:
         One transaction in that file: processes that use it wait or see the whole, and a death in it leaves the old.
         To rename a new file over one in use would let SQLite apply the journal of the old one to the new one.
         """
-        with closing(self._engine.raw_connection()) as mine, closing(sqlite3.connect(file, _PATIENCE_S)) as target:
-            source = mine.driver_connection
-            assert isinstance(source, sqlite3.Connection)
-            source.backup(target, progress=_let_signals_in)
+        assert isinstance(self._database, _SqliteDatabase) and self._database.memory is not None
+        with closing(sqlite3.connect(file, _PATIENCE_S)) as target:
+            self._database.memory.backup(target, progress=_let_signals_in)
 
     def known(self) -> dict[str, tuple[str, str]]:
         """State and stamp by id of this place's runs."""
-        question = select(_RUNS.c.id, _RUNS.c.state, _RUNS.c.stamp).where(*self._of_this_store())
-        with self._mendable(), self._engine.connect() as connection:
-            return {run_id: (state, stamp) for run_id, state, stamp in connection.execute(question)}
+        of_this_store, place = self._of_this_store()
+        with self._transaction() as execute:
+            rows = execute(f"SELECT id, state, stamp FROM {_TABLE} WHERE {of_this_store}", place)
+        return {run_id: (state, stamp) for run_id, state, stamp in rows}
 
     def find(self, equal: Mapping[str, object], last: int | None = None, *, brief: bool = False) -> list[RunSummary]:
         """Runs whose fields equal the given ones, oldest first, or only the ``last`` ones; a set matches its members.
@@ -187,48 +223,71 @@ class Index:
         unknown = set(equal) - set(_NAMES)
         if unknown:
             raise BadInput(f"runs have no field {', '.join(sorted(unknown))}; use {', '.join(_NAMES)}")
-        columns = [null() if brief and name == "planned" else _RUNS.c[name] for name in _NAMES]
-        question = select(*columns).order_by(_RUNS.c.id.desc()).limit(last)
-        for name, value in equal.items():
-            same = _RUNS.c[name].in_(sorted(value)) if isinstance(value, Set) else _RUNS.c[name] == value
-            question = question.where(same)
-        with self._mendable(), self._engine.connect() as connection:
-            rows = connection.execute(question).all()
-        return [_summary(row) for row in reversed(rows)]
+        columns = ", ".join("NULL" if brief and name == "planned" else f'"{name}"' for name in _NAMES)
+        conditions, values = _conditions(equal)
+        statement = f"SELECT {columns} FROM {_TABLE} WHERE {' AND '.join(conditions)} ORDER BY id DESC"
+        if last is not None:
+            statement, values = f"{statement} LIMIT :last", values | {"last": last}
+        with self._transaction() as execute:
+            return [_summary(row) for row in reversed(execute(statement, values))]
 
     def newest_campaign(self) -> str | None:
         """The campaign of the newest run that belongs to one, None if there is none."""
-        question = select(_RUNS.c.campaign).where(_RUNS.c.campaign != "").order_by(_RUNS.c.id.desc()).limit(1)
-        with self._mendable(), self._engine.connect() as connection:
-            campaign: str | None = connection.execute(question).scalar()
-        return campaign
+        with self._transaction() as execute:
+            rows = execute(f"SELECT campaign FROM {_TABLE} WHERE campaign != '' ORDER BY id DESC LIMIT 1")
+        return next((str(campaign) for (campaign,) in rows), None)
 
     def starting_with(self, prefix: str) -> list[tuple[str, str]]:
         """Id and place of every run whose id has this prefix; the place is only known in a shared database."""
-        question = select(_RUNS.c.id, _RUNS.c.place).where(_RUNS.c.id.startswith(prefix, autoescape=True))
-        question = question.order_by(_RUNS.c.id)
-        with self._mendable(), self._engine.connect() as connection:
-            return [(str(row.id), str(row.place)) for row in connection.execute(question)]
+        pattern = "".join(f"/{letter}" if letter in "%_/" else letter for letter in prefix) + "%"
+        statement = f"SELECT id, place FROM {_TABLE} WHERE id LIKE :pattern ESCAPE '/' ORDER BY id"
+        with self._transaction() as execute:
+            return [(run_id, place) for run_id, place in execute(statement, {"pattern": pattern})]
 
     def close(self) -> None:
-        self._engine.dispose()
+        self._database.close()
 
 
-def _is_locked(error: Exception) -> bool:
-    """Whether another process holds an SQLite file."""
-    return getattr(getattr(error, "orig", None), "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+def _conditions(equal: Mapping[str, object]) -> tuple[list[str], dict[str, object]]:
+    """The conditions for fields that equal these values, and the values by their names in the conditions."""
+    conditions, values = ["1 = 1"], dict[str, object]()
+    for name, value in equal.items():
+        members = sorted(value) if isinstance(value, Set) else [value]
+        named = {f"{name}_{number}": _stored(member) for number, member in enumerate(members)}
+        if value is None:
+            conditions.append(f'"{name}" IS NULL')
+        elif not named:
+            conditions.append("1 = 0")
+        else:
+            conditions.append(f'"{name}" IN ({", ".join(f":{one}" for one in named)})')
+            values |= named
+    return conditions, values
 
 
 def _let_signals_in(status: int, left: int, total: int) -> None:
     """Python code between two attempts, so that Ctrl-C ends the wait for another process."""
 
 
-def _put(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
-    for begin in range(0, len(rows), _PER_STATEMENT):
-        part = rows[begin : begin + _PER_STATEMENT]
-        connection.execute(delete(_RUNS).where(_RUNS.c.id.in_([row["id"] for row in part])))
-        connection.execute(insert(_RUNS), part)
+def _put(execute: Execute, rows: Sequence[Mapping[str, object]]) -> None:
+    if not rows:
+        return
+    _remove(execute, [row["id"] for row in rows])
+    names = ", ".join(f'"{name}"' for name in _COLUMNS)
+    values = ", ".join(f":{name}" for name in _COLUMNS)
+    execute(f"INSERT INTO {_TABLE} ({names}) VALUES ({values})", rows)
+
+
+def _remove(execute: Execute, ids: Sequence[object]) -> None:
+    if ids:
+        execute(f"DELETE FROM {_TABLE} WHERE id = :id", [{"id": run_id} for run_id in ids])
+
+
+def _stored(value: object) -> object:
+    """A value as it is stored: lists as JSON."""
+    return json.dumps(value) if isinstance(value, list | tuple) else value
 
 
 def _summary(row: Sequence[Any]) -> RunSummary:
-    return with_tuples(RunSummary(*row))
+    values = dict(zip(_NAMES, row, strict=True))
+    lists = {name: json.loads(values[name]) for name in LISTS if values[name] is not None}
+    return with_tuples(RunSummary(**values | lists))

@@ -7,19 +7,17 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event
-from sqlalchemy.engine import Engine
 
 from fastenough.store import RunSummary, Store, index
 from fastenough.store.campaign import newest_campaign
 from fastenough.store.directory import RUN_FILE
 from tests.process.store.test_store_runs import keep_run
 from tests.support.cli_calls import environment, fastenough
+from tests.support.index_statements import each_statement
 
 pytestmark = pytest.mark.untimed
 
@@ -39,31 +37,18 @@ def copies(store: Store, run: str, count: int) -> list[str]:
     return made
 
 
-@contextmanager
-def _statements() -> Iterator[list[str]]:
-    said: list[str] = []
-
-    def note(*arguments: object) -> None:
-        said.append(str(arguments[2]))
-
-    event.listen(Engine, "before_cursor_execute", note)
-    try:
-        yield said
-    finally:
-        event.remove(Engine, "before_cursor_execute", note)
-
-
 def _cost(store: Store, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int, int]:
     """SQL statements, files opened, and runs listed, of a store whose index knows all of them."""
     Store(store.path).close()
-    opened = []
+    opened: list[str] = []
+    said: list[str] = []
     really = os.open
 
     def opens(path: str, *arguments: int, **more: int) -> int:
         opened.append(path)
         return really(path, *arguments, **more)
 
-    with monkeypatch.context() as patch, _statements() as said:
+    with monkeypatch.context() as patch, each_statement(said.append):
         patch.setattr(os, "open", opens)
         listed = Store(store.path).runs(brief=True)
     return len(said), len(opened), len(listed)
@@ -120,6 +105,7 @@ HEAVY = {
     "pandas",
     "jinja2",
     "labgrid",
+    "sqlalchemy",
     "grpc",
     "rich",
     "fastjsonschema",

@@ -21,6 +21,7 @@ from fastenough.store import Store, index
 from tests.process.store.test_store_listing import copies
 from tests.process.store.test_store_runs import keep_run
 from tests.support.cli_calls import environment, fastenough
+from tests.support.index_statements import each_statement
 
 pytestmark = pytest.mark.untimed
 
@@ -136,16 +137,14 @@ def test_a_shared_index_is_never_half_empty(tmp_path: Path) -> None:
 
 def test_another_process_makes_the_first_index_in_the_same_moment(tmp_path: Path) -> None:
     """It looked for the table, there was none, and when it makes it there is one."""
-    begun: list[object] = []
+    begun: list[str] = []
+    faults: list[str | None] = []
 
-    def overtake(*arguments: object) -> None:
-        if str(arguments[2]).lstrip().startswith("CREATE TABLE") and not begun:
-            begun.append(arguments[2])
-            assert Store(tmp_path / "store").index_fault is None
+    def overtake(statement: str) -> None:
+        if statement.startswith("CREATE TABLE") and not begun:
+            begun.append(statement)
+            faults.append(Store(tmp_path / "store").index_fault)
 
-    event.listen(Engine, "before_cursor_execute", overtake)
-    try:
+    with each_statement(overtake):
         store = Store(tmp_path / "store")
-    finally:
-        event.remove(Engine, "before_cursor_execute", overtake)
-    assert (len(begun), store.index_fault) == (1, None)
+    assert (len(begun), faults, store.index_fault) == (1, [None], None)
