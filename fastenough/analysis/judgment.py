@@ -27,7 +27,7 @@ from fastenough.analysis.distinct import distinct, repetition_cautions
 from fastenough.analysis.evidence import Evidence
 from fastenough.analysis.keys import parameters_of
 from fastenough.analysis.machine import identity_cautions, is_emulated
-from fastenough.analysis.measures import CONFIDENCE, Bound, bound_above_maximum
+from fastenough.analysis.measures import CONFIDENCE, weakest_bound
 from fastenough.analysis.merged import Merged, cpus_not_measured, grouped, judged_series, load_name
 from fastenough.analysis.phase_lock import phase_lock_cautions
 from fastenough.analysis.supported import all_supported, overall_supported
@@ -120,6 +120,13 @@ def _group_verdict(findings: Sequence[CheckFinding], requirement: Requirement | 
     return _weightiest(verdicts, Verdict.PASS if requirement else Verdict.INCONCLUSIVE)
 
 
+def _supports_limits(weighed: _Weighed) -> bool:
+    """Whether limits can rest on these runs: none is BROKEN, and all had the scheduling that they requested."""
+    return all(finding.verdict is not Verdict.BROKEN for finding in weighed.findings) and not any(
+        map(checks.without_real_time, weighed.recordings)
+    )
+
+
 def _setup(head: Head) -> tuple[str, ...]:
     return head.board or "", head.configuration.name if head.configuration else "", head.implementation
 
@@ -134,7 +141,6 @@ def _judge_group(weighed: _Weighed) -> Judgment:
     )
     findings = weighed.findings + ([] if group_evidence is None else evidence.findings_of(group_evidence))
     worst = max(merged, key=lambda values: values.maximum_ns or 0.0, default=None)
-    weakest = min(merged, key=lambda values: values.judged, default=None)
     n = sum(values.judged for values in merged)
     has_values = n > 0 and not any(is_emulated(recording) for recording in recordings)
     return Judgment(
@@ -147,8 +153,8 @@ def _judge_group(weighed: _Weighed) -> Judgment:
         worst_cpu=None if worst is None or not worst.cpus else worst.cpus[0],
         n=n,
         exceeded=0 if requirement is None else sum(values.exceeded(requirement.limit_ns)[0] for values in merged),
-        bound=Bound(0, confidence, 1.0, None) if weakest is None else bound_above_maximum(weakest, confidence),
-        supported=all_supported(merged, confidence),
+        bound=weakest_bound(merged, confidence),
+        supported=all_supported(merged, confidence) if _supports_limits(weighed) else (),
         not_measured=tuple(cpus_not_measured(recordings)),
         setup=_setup(recordings[0].head),
         parameters={name: words.part(name, value) for name, value in parameters_of(recordings[0].head).items()},

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,6 +89,12 @@ def bound_above_maximum(merged: Merged, confidence: float = CONFIDENCE) -> Bound
     rate = bounds.unseen_rate(merged.judged, confidence)
     every_ns = None if merged.period_ns is None or merged.judged == 0 else merged.period_ns / rate
     return Bound(merged.judged, confidence, rate, every_ns)
+
+
+def weakest_bound(merged: Sequence[Merged], confidence: float = CONFIDENCE) -> Bound:
+    """Of the bounds of several CPUs, the one with the least evidence; none if one CPU has none."""
+    cpu_bounds = (bound_above_maximum(values, confidence) for values in merged)
+    return min(cpu_bounds, key=lambda bound: bound.n, default=Bound(0, confidence, 1.0, None))
 
 
 class _Ranks:

@@ -10,7 +10,7 @@ from fastenough.analysis.assessment import Judgment, Supported
 from fastenough.analysis.clusters import rate_is_within
 from fastenough.analysis.cpu_evidence import evidence_per_cpu
 from fastenough.analysis.disturbances import disturbances
-from fastenough.analysis.measures import bound_above_maximum
+from fastenough.analysis.measures import weakest_bound
 from fastenough.analysis.merged import Merged
 from fastenough.model import Requirement
 
@@ -72,8 +72,7 @@ def _supported(merged: Sequence[Merged], miss_rate: float, confidence: float) ->
         limits.append(limit)
     if not limits:
         return None
-    weakest = min(merged, key=lambda values: values.judged)
-    return Supported(miss_rate, max(limits), confidence, bound_above_maximum(weakest, confidence))
+    return Supported(miss_rate, max(limits), confidence, weakest_bound(merged, confidence))
 
 
 def all_supported(merged: Sequence[Merged], confidence: float) -> tuple[Supported, ...]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import wraps
@@ -17,9 +18,9 @@ from fastenough.analysis import LIFE_SAFETY, Assessment, checks, evidence, judge
 from fastenough.analysis.assessment import CheckFinding
 from fastenough.analysis.evidence import Evidence
 from fastenough.model import Requirement, Role, Verdict
-from fastenough.recording import Recording
+from fastenough.recording import Recording, RecordingWriter, read_recording
 from tests.support.presence import present
-from tests.support.recordings import COUNTERS, Plan, latencies, recording
+from tests.support.recordings import COUNTERS, Plan, latencies, recording, write
 
 LIMIT = Requirement(200_000)
 VALUES = latencies(1)
@@ -675,6 +676,37 @@ def test_the_hardest_requirements_that_are_supported_would_pass(tmp_path: Path) 
     assert never.limit_ns > thousandth.limit_ns > twentieth.limit_ns
     for supported in (never, thousandth, twentieth):
         assert judge([one], Requirement(supported.limit_ns, supported.miss_rate)).verdict is Verdict.PASS
+
+
+NO_SUPPORT: dict[str, dict[str, Any]] = {
+    "throttled": {"counters": COUNTERS | {"throttled": 3}},
+    "suspended": {"counters": COUNTERS | {"suspended_ns": 10**9}},
+    "failed": {"outcome": "failed"},
+    "without an end": {"outcome": None},
+    "not real-time": {"marks": ("not-real-time",), "settings": ({**FIFO, "in_effect": "other"},)},
+}
+
+
+@pytest.mark.parametrize("change", NO_SUPPORT.values(), ids=NO_SUPPORT)
+def test_data_that_cannot_be_trusted_support_no_limit(tmp_path: Path, change: dict[str, Any]) -> None:
+    good = recording(tmp_path, _good(run_id="run-2"))
+    assert len(judge([good]).supported) == 3
+    assert judge([good, recording(tmp_path, _good(**change))]).supported == ()
+
+
+def test_one_cpu_with_missed_periods_of_unknown_latency_leaves_no_bound(tmp_path: Path) -> None:
+    """CPU 1 has 5 of them, and more activations than CPU 0, which has none."""
+    values = [[interval[:1990] for interval in VALUES[0]], VALUES[1]]
+    path = write(tmp_path / "one", _good(values=values, views=("jitter",), missed=5, interval_ns=2 * 10**9))
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines[1:]:
+        line["series"][0]["missed"] = 0
+    with path.open("wb") as stream:
+        writer = RecordingWriter(stream)
+        for line in lines:
+            writer.line(line)
+    (judgment,) = judge([read_recording(path)]).judgments
+    assert (judgment.uncharged, judgment.bound.n) == (5, 0)
 
 
 @pytest.mark.parametrize("outcome", [None, "failed", "aborted", "completed"])
