@@ -159,6 +159,16 @@ def latency(ns: float | None) -> str:
     return "–" if ns is None else f"{microseconds(ns)} µs"
 
 
+def microseconds_or_least(ns: float | None, least_ns: float | None) -> str:
+    """As :func:`microseconds`; "≥ 3.00" if only a lower bound is known."""
+    return microseconds(ns) if least_ns is None else f"≥ {microseconds_down(least_ns)}"
+
+
+def latency_or_least(ns: float | None, least_ns: float | None) -> str:
+    """As :func:`latency`; "≥ 3.00 µs" if only a lower bound is known."""
+    return latency(ns) if least_ns is None else f"{microseconds_or_least(ns, least_ns)} µs"
+
+
 def latency_up(ns: float) -> str:
     """A latency in a sentence: three digits in the largest unit up to seconds, rounded up: "25.0 ms"."""
     if ns < 1:

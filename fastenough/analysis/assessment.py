@@ -78,7 +78,8 @@ class StatedMaximum:
 class Judgment:
     """The judgment of runs of one key.
 
-    ``requirement``: None if nothing is required of them.  ``uncharged``: missed periods without a value.
+    ``requirement``: None if nothing is required of them.  ``maximum_ns``: None if there are no values, or an imported
+    source left out values that may exceed those stored.  ``uncharged``: missed periods without a value.
     """
 
     run_ids: tuple[str, ...]

@@ -25,7 +25,7 @@ from fastenough.analysis.differences import all_differences, refusal, run_values
 from fastenough.analysis.disturbances import exceedances_over_time
 from fastenough.analysis.keys import RUN_KEYS, SERIES_KEYS
 from fastenough.analysis.machine import INSTRUCTIONS, counts_instructions, is_emulated
-from fastenough.analysis.measures import CONFIDENCE, QUANTILES
+from fastenough.analysis.measures import CONFIDENCE, QUANTILES, least_maximum_ns
 from fastenough.analysis.merged import Merged, MixedRuns, judged_series, merge_samples
 from fastenough.analysis.paired import Effect
 from fastenough.analysis.resampling import NoInterval
@@ -89,7 +89,7 @@ class RateDifference:
 @dataclass(frozen=True)
 class Comparison:
     """One kind of series of two runs.  The maxima are given without an interval: they have none.  A maximum is None if
-    an imported source left out values that may exceed it.
+    an imported source left out values that may exceed it; ``maxima_at_least_ns`` has its lower bound, if one is known.
 
     ``tested_differences``: number of differences that were judged together (Holm 1979).
     """
@@ -104,6 +104,12 @@ class Comparison:
     rates: tuple[RateDifference, ...]
     confidence: float
     tested_differences: int = 0
+    maxima_at_least_ns: tuple[float | None, float | None] = (None, None)
+
+    @property
+    def maxima(self) -> tuple[tuple[float | None, float | None], ...]:
+        """Of both runs: the maximum, and the lower bound of one that is unknown."""
+        return tuple(zip(self.maxima_ns, self.maxima_at_least_ns, strict=True))
 
     def p_values(self) -> list[float]:
         """p-values of the differences that have one, in order."""
@@ -314,6 +320,7 @@ def comparison_of(
         (base.known_maximum_ns, other.known_maximum_ns),
         tuple(_rate_difference(base, other, limit, confidence) for limit in limits_ns if complete),
         confidence,
+        maxima_at_least_ns=(least_maximum_ns(base), least_maximum_ns(other)),
     )
 
 

@@ -149,7 +149,7 @@ def _judge_group(weighed: _Weighed) -> Judgment:
         load=load_name(recordings[0]),
         verdict=_group_verdict(findings, requirement, has_values),
         findings=tuple(findings),
-        maximum_ns=None if worst is None else worst.maximum_ns,
+        maximum_ns=worst.maximum_ns if worst is not None and all(values.known.maximum for values in merged) else None,
         worst_cpu=None if worst is None or not worst.cpus else worst.cpus[0],
         n=n,
         exceeded=0 if requirement is None else sum(values.exceeded(requirement.limit_ns)[0] for values in merged),

@@ -257,12 +257,15 @@ def measure(merged: Merged, confidence: float = CONFIDENCE) -> Measures:
         maximum_ns=merged.known_maximum_ns,
         quantiles=tuple(quantile_of(merged, quantile, confidence) for quantile in QUANTILES),
         bound=bound_above_maximum(merged, confidence),
-        maximum_at_least_ns=None if known.maximum else _least_maximum_ns(merged),
+        maximum_at_least_ns=least_maximum_ns(merged),
     )
 
 
-def _least_maximum_ns(merged: Merged) -> float | None:
-    """The least value that the maximum may have, where values without a known maximum were left out."""
+def least_maximum_ns(merged: Merged) -> float | None:
+    """The least value that the maximum may have, where values without a known maximum were left out; None if the
+    maximum is known."""
+    if merged.known.maximum:
+        return None
     overflow = _overflow(merged)
     least = [merged.maximum_ns, None if overflow is None else overflow.last_from_ns]
     return max((value_ns for value_ns in least if value_ns is not None), default=None)

@@ -64,11 +64,11 @@ def _print_quantiles(comparison: Comparison, which: str) -> None:
 
 def _print_maxima(comparisons: Sequence[Comparison]) -> None:
     """Print the maxima of one series in all runs."""
-    maxima = [("base", comparisons[0].maxima_ns[0])]
-    maxima += [(which, comparison.maxima_ns[1]) for which, comparison in zip(ORDINALS, comparisons, strict=False)]
+    maxima = [("base", comparisons[0].maxima[0])]
+    maxima += [(which, comparison.maxima[1]) for which, comparison in zip(ORDINALS, comparisons, strict=False)]
     say(
         "maxima (no test can show that they differ): "
-        + ", ".join(f"{which} {words.latency(maximum)}" for which, maximum in maxima)
+        + ", ".join(f"{which} {words.latency_or_least(*maximum)}" for which, maximum in maxima)
     )
 
 

@@ -51,19 +51,14 @@ def _families(measured: Measured) -> Iterator[tuple[str, dict[str, object], list
 
 
 def _cells(measures: Measures) -> tuple[str, ...]:
-    us = words.microseconds
-
-    def at_least(value_ns: float | None, least_ns: float | None) -> str:
-        return us(value_ns) if least_ns is None else f"≥ {words.microseconds_down(least_ns)}"
-
     return (
         words.number(measures.n),
         words.number(measures.lost),
         words.number(measures.missed),
         words.microseconds_down(measures.minimum_ns),
-        us(measures.mean_ns),
-        *(at_least(quantile.value_ns, quantile.at_least_ns) for quantile in measures.quantiles),
-        at_least(measures.maximum_ns, measures.maximum_at_least_ns),
+        words.microseconds(measures.mean_ns),
+        *(words.microseconds_or_least(quantile.value_ns, quantile.at_least_ns) for quantile in measures.quantiles),
+        words.microseconds_or_least(measures.maximum_ns, measures.maximum_at_least_ns),
     )
 
 

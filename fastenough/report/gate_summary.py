@@ -44,7 +44,8 @@ def _quantiles(comparison: Comparison) -> list[str]:
                 "significant" if difference.significant else "not significant",
             )
         )
-    rows.append(("maximum (no test)", *map(words.microseconds, comparison.maxima_ns), "–", "–"))
+    maxima = (words.microseconds_or_least(*maximum) for maximum in comparison.maxima)
+    rows.append(("maximum (no test)", *maxima, "–", "–"))
     return _table(
         ("quantile, µs", "baseline", "now", f"difference, {words.percent(comparison.confidence)} interval", "differs"),
         rows,

@@ -16,6 +16,7 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from fastenough.analysis import Merged, words
+from fastenough.analysis.measures import least_maximum_ns
 from fastenough.report import plot
 from fastenough.report.context import SeriesEntry
 from fastenough.report.document import Data
@@ -161,6 +162,10 @@ def _named(lines: Sequence[HistogramLine]) -> list[bool]:
     return [place in by_maximum[:MOST_NAMED] for place in range(len(lines))]
 
 
+def _maximum_text(values: Merged) -> str:
+    return words.latency_or_least(values.known_maximum_ns, least_maximum_ns(values))
+
+
 def _draw_lines(axes: Axes, lines: Sequence[HistogramLine]) -> list[Artist]:
     """Draw them; returns what the legend says of them."""
     colours = iter(plot.COLOURS)
@@ -170,9 +175,7 @@ def _draw_lines(axes: Axes, lines: Sequence[HistogramLine]) -> list[Artist]:
         _draw_line(axes, line, colour)
         if named:
             handles.append(
-                Line2D(
-                    [], [], color=colour, linewidth=2, label=f"{line.name}: max {words.latency(line.values.maximum_ns)}"
-                )
+                Line2D([], [], color=colour, linewidth=2, label=f"{line.name}: max {_maximum_text(line.values)}")
             )
     if len(lines) > MOST_NAMED:
         handles.append(Line2D([], [], color=plot.UNNAMED, linewidth=2, label=f"{len(lines) - MOST_NAMED} others"))

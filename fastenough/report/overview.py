@@ -13,7 +13,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fastenough.analysis import Quantile, words
+from fastenough.analysis import Measures, Quantile, words
 from fastenough.model import Outcome, Verdict
 from fastenough.report import plot
 from fastenough.report.context import Context, RunGroup, SeriesEntry
@@ -89,12 +89,16 @@ def _identity(context: Context) -> str:
 
 
 def _above(context: Context, entry: SeriesEntry, several: bool) -> Cell:
-    """How many values may lie above the limit; the limit, if there are several."""
+    """How many values may lie above the limit, "≥ n" if values are missing; the limit, if there are several."""
     limit_ns = context.limit_ns(entry.group)
     if limit_ns is None:
         return Cell(None, "no limit")
-    _, possibly = entry.kind.all_cpus.exceeded(limit_ns)
-    return Cell(possibly, plain(possibly), words.exact_time(limit_ns) if several else "")
+    values = entry.kind.all_cpus
+    surely, possibly = values.exceeded(limit_ns)
+    below = words.exact_time(limit_ns) if several else ""
+    if values.lost or values.omitted_count_unknown:
+        return Cell(None, f"≥ {plain(surely)}", below)
+    return Cell(possibly, plain(possibly), below)
 
 
 def _rate_bound(context: Context, entry: SeriesEntry) -> Cell:
@@ -110,9 +114,17 @@ def _rate_bound(context: Context, entry: SeriesEntry) -> Cell:
 
 
 def _quantile(quantile: Quantile) -> Cell:
-    if quantile.at_least_ns is not None:
-        return Cell(None, f"≥ {words.microseconds_down(quantile.at_least_ns)}")
-    return Cell(quantile.value_ns, words.microseconds(quantile.value_ns))
+    return Cell(quantile.value_ns, words.microseconds_or_least(quantile.value_ns, quantile.at_least_ns))
+
+
+def _maximum(measures: Measures) -> Cell | float | None:
+    least_ns = measures.maximum_at_least_ns
+    return measures.maximum_ns if least_ns is None else Cell(None, words.microseconds_or_least(None, least_ns))
+
+
+def _reached_ns(measures: Measures) -> float:
+    """The maximum, or the lower bound of one that is unknown."""
+    return measures.maximum_ns or measures.maximum_at_least_ns or 0.0
 
 
 def _row(context: Context, entry: SeriesEntry, limits_ns: Sequence[float]) -> list[Any]:
@@ -123,7 +135,7 @@ def _row(context: Context, entry: SeriesEntry, limits_ns: Sequence[float]) -> li
         measures.n,
         *above,
         _quantile(measures.quantile(0.999)),
-        measures.maximum_ns,
+        _maximum(measures),
         _rate_bound(context, entry),
     ]
 
@@ -133,7 +145,7 @@ def _foremost(context: Context, entries: Sequence[SeriesEntry]) -> tuple[list[Se
 
     def beside_limit(entry: SeriesEntry) -> tuple[bool, float]:
         limit_ns = context.limit_ns(entry.group)
-        return limit_ns is not None, (entry.kind.measures.maximum_ns or 0.0) / (limit_ns or 1)
+        return limit_ns is not None, _reached_ns(entry.kind.measures) / (limit_ns or 1)
 
     if len(entries) <= _MOST_ROWS:
         return list(entries), ""
@@ -229,7 +241,7 @@ def _draw_ranges(context: Context, entries: Sequence[SeriesEntry]) -> Figure:
 def _draw_range(axes: Axes, row: float, entry: SeriesEntry) -> None:
     """Draw one range; of jitter the magnitudes, without a minimum."""
     measures = entry.kind.measures
-    most_us = max(_LEAST_US, (measures.maximum_ns or 0.0) / 1000.0)
+    most_us = max(_LEAST_US, _reached_ns(measures) / 1000.0)
     low_us, high_us = (
         (most_us if ns is None else max(_LEAST_US, ns / 1000.0))
         for ns in (measures.quantile(0.95).value_ns, measures.quantile(0.999).value_ns)

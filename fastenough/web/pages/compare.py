@@ -127,7 +127,7 @@ def _table(place: int, comparison: Comparison, which: str) -> ReportTable:
         Column(f"{words.percent(comparison.confidence)} interval [µs]", numeric=False),
         Column(f"{which} is", numeric=False),
     )
-    maxima = " and ".join(words.latency(value) for value in comparison.maxima_ns)
+    maxima = " and ".join(words.latency_or_least(*maximum) for maximum in comparison.maxima)
     n = f"n = {words.number(comparison.n[1])} and {words.number(comparison.n[0])}"
     return ReportTable(
         f"compare-{place}",

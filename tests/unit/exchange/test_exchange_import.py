@@ -32,10 +32,16 @@ from fastenough.recording.building import line_bytes
 from fastenough.recording.lines import printable
 from fastenough.report import overview
 from fastenough.report.context import make_context
+from fastenough.report.document import ReportTable
+from fastenough.report.gate_summary import _quantiles as _quantiles_as_markdown
+from fastenough.report.latency import _maximum_text
 from fastenough.report.sections import heat_map
+from fastenough.report.sections.bounds import rate_bounds
 from fastenough.store import Store
+from fastenough.web.pages.compare import _table as _compared_table
 from tests.support.cli_calls import ROOT, command_line
 from tests.support.exchange_reading import Told, told
+from tests.support.presence import present
 
 CASES = sorted((ROOT / "tests/cases/exchange").iterdir())
 MORE = os.environ.get("FASTENOUGH_PEER_SAMPLES")
@@ -663,6 +669,29 @@ def test_no_maximum_is_printed_if_one_cpu_has_an_unknown_one(
     )
     assert capsys.readouterr().out == ""
     assert compare(recording, recording)[0].maxima_ns == (None, None)
+
+
+def test_a_maximum_beyond_the_histogram_is_at_least_its_end(tmp_path: Path) -> None:
+    """CPU 0 has values of up to 2 µs and 9 beyond; all of CPU 1 are known."""
+    text = (
+        "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:10:00\n"
+        "Index   Thr-000   Thr-001\n1 50 40\n2 50 60\nover: 9 0\n"
+    )
+    (tmp_path / "content").write_bytes(text.encode())
+    run = recorded(tmp_path / "content", tmp_path)
+    (comparison,) = compare(run, run)
+    assert "| maximum (no test) | ≥ 3.00 | ≥ 3.00 |" in " ".join(_quantiles_as_markdown(comparison))
+    assert "Maxima ≥ 3.00 µs and ≥ 3.00 µs" in _compared_table(1, comparison, "second").note
+    context = make_context([run], judge([run], Requirement(2_500)))
+    table = overview.first_table(context)
+    by_title = {column.title: cell for column, cell in zip(table.columns, table.cells(table.rows[0]), strict=True)}
+    assert (by_title["maximum [µs]"].text, by_title["above 2.5 µs"].text) == ("≥ 3.00", "≥ 0")
+    assert [judgment.maximum_ns for judgment in context.assessment.judgments] == [None]
+    bounds = present(rate_bounds(context), "bounds").parts[0]
+    assert isinstance(bounds, ReportTable)
+    assert [bounds.cells(row)[7].text for row in bounds.rows] == ["≥ 3.00", "2.00"]
+    per_cpu = context.entries[0].kind.per_cpu
+    assert [_maximum_text(values) for values in per_cpu] == ["≥ 3.00 µs", "2.00 µs"]
 
 
 def test_no_quantile_is_known_if_the_number_beyond_the_histogram_is_not(tmp_path: Path) -> None:
