@@ -230,7 +230,7 @@ def _not_recomputed(question: PackedQuestion, runs: Sequence[PackedRun]) -> Iter
         yield "the store had no other run of the same kind when the pack was made"
     if question.missing:
         yield f"the store lacked planned runs: {'; '.join(question.missing)[:200]}"
-    elif planned:
+    elif planned and question.compared_with_plan:
         yield "the store lacked no planned run"
     if question.excluded and question.selection != Selection.ONLY_THESE.name:
         contradict = "do not contradict" if question.all_runs_agree else "contradict"

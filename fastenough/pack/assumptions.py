@@ -19,6 +19,7 @@ from fastenough.recording.wakeups import is_monitor
 HOLDS, CONTRADICTED, ASSUMED = "holds", "contradicted", "not checked"
 _DATA_CHECK = "data check of each recording"
 _NOT_CHECKED = "not checked: it is not in the recordings"
+_NONE_MISSING = "No planned run is missing"
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,10 @@ def _of_selection(question: PackedQuestion) -> Iterator[Assumption]:
         "search of the store when the pack was made",
         [exclusion_text(question.excluded)] if question.excluded else [],
     )
-    yield checked("No planned run is missing", "comparison with the plan of the campaign", question.missing)
+    if question.missing or question.compared_with_plan:
+        yield checked(_NONE_MISSING, "comparison with the plan of the campaign", question.missing)
+    else:
+        yield Assumption(_NONE_MISSING, "not checked: runs that are named are not compared with a plan", ASSUMED)
 
 
 def _of_the_question(assessment: Assessment) -> Iterator[Assumption]:

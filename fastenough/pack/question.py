@@ -36,6 +36,11 @@ class PackedQuestion:
             raise ValueError("its selection is unknown")
         require_confidence(self.confidence, "its confidence")
 
+    @property
+    def compared_with_plan(self) -> bool:
+        """Whether ``missing`` has all planned runs that the store lacked; of named runs it is always empty."""
+        return self.selection == Selection.CAMPAIGN.name
+
 
 def judged_alone(recordings: Sequence[Recording], question: PackedQuestion) -> Assessment:
     """The verdict on these recordings, whatever else the store has."""

@@ -140,6 +140,25 @@ def test_missing_runs_are_stated(tmp_path: Path, store: Store, runs: list[str]) 
     assert "run 2 of 2" in found.not_recomputed[1]
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        (Selection.CAMPAIGN, (), "holds"),
+        (Selection.CAMPAIGN, ("run 2 of 2",), "contradicted"),
+        (Selection.CHOSEN, (), "not checked"),
+        (Selection.ONLY_THESE, (), "not checked"),
+    ],
+)
+def test_planned_runs_of_named_runs_are_not_known(
+    tmp_path: Path, store: Store, runs: list[str], case: tuple[Selection, tuple[str, ...], str]
+) -> None:
+    selection, missing, result = case
+    pack = pack_of(store, [runs[0], runs[2]], selection=selection, missing=missing)
+    (planned,) = [one for one in json.loads(files_of(pack)["assumptions.json"]) if "planned" in one["assumption"]]
+    assert (planned["result"], planned["findings"]) == (result, list(missing))
+    assert ("the store lacked no planned run" in verified(tmp_path, pack).not_recomputed) is (result == "holds")
+
+
 STATEMENTS: dict[str, Callable[[Any], object]] = {
     "excluded runs": lambda asked: asked.update(excluded=[]),
     "missing runs": lambda asked: asked.update(missing=["run 7"]),
