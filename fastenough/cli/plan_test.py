@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,10 @@ from fastenough.jobs.plan_test import DurationPlan, SeenMisses, plan_assumed, pl
 from fastenough.model import BadInput, Requirement, Verdict
 
 _NONE = "–"
+_BEGINNING = re.compile(r"\d{4,}", re.ASCII)
+"""The beginning of the id of a run, from its year on."""
+_DATE_DIGITS = 8
+"""Digits of its date."""
 
 
 def _required_text(required: Requirement) -> str:
@@ -124,14 +129,30 @@ def _make_plan(
     required: Requirement, expected: str | None, period_ns: int, boards: int, store_path: Path
 ) -> DurationPlan:
     """``expected``: misses per hour, or a run of the store, which has a period of its own."""
-    try:
-        per_hour = None if expected is None else float(expected)
-    except ValueError:
+    if expected is not None and _names_run(expected, store_path):
         source = click.get_current_context().get_parameter_source("period_ns")
         if source is click.core.ParameterSource.COMMANDLINE:
-            raise BadInput("--interval cannot be used with a run: the run has its own period; omit it") from None
-        return plan_from_run(required, existing_store(store_path).load(str(expected)), boards)
-    return plan_assumed(required, period_ns, boards, per_hour)
+            raise BadInput("--interval cannot be used with a run: the run has its own period; omit it")
+        return plan_from_run(required, existing_store(store_path).load(expected), boards)
+    return plan_assumed(required, period_ns, boards, None if expected is None else float(expected))
+
+
+def _names_run(expected: str, store_path: Path) -> bool:
+    """Whether this is a run, not a number; raises BadInput for digits that may be either."""
+    try:
+        float(expected)
+    except ValueError:
+        return True
+    if not _BEGINNING.fullmatch(expected) or not (store_path / "runs").is_dir():
+        return False
+    if not any(run.id.startswith(expected) for run in existing_store(store_path).runs(brief=True)):
+        return False
+    if len(expected) < _DATE_DIGITS:
+        raise BadInput(
+            f"--expect {expected} may be misses per hour or the beginning of a run id; write {expected}.0 for the "
+            "number, or more of the id"
+        )
+    return True
 
 
 @click.command(cls=Command, example="fastenough plan-test --limit 100us --miss-rate 1e-6 --longest-burst 10")

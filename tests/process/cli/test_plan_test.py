@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastenough.cli.plan_test import _names_run
+from fastenough.model import BadInput
 from fastenough.store import Store
 from tests.process.cli.test_cli_variants import keep
 from tests.support.cli_calls import command_line
@@ -53,6 +55,19 @@ def planned(*arguments: str, home: Path = Path()) -> Any:
 
 def run(home: Path, number: int) -> str:
     return (home / "runs").read_text().split()[number]
+
+
+def test_digits_that_begin_the_id_of_a_run_are_not_taken_for_a_number(home: Path, tmp_path: Path) -> None:
+    """The date of a run is no number of misses; its year may be one, so it is refused."""
+    date, store_path = run(home, 0)[:8], home / "fastenough-data"
+    assert [_names_run(text, store_path) for text in (date, "last", "3", "2e3", f"{date[:4]}.0", "9999")] == [
+        True,
+        True,
+        *[False] * 4,
+    ]
+    assert not _names_run(date, tmp_path / "none")
+    with pytest.raises(BadInput, match=f"{date[:4]}.0 for the number"):
+        _names_run(date[:4], store_path)
 
 
 def test_misses_per_hour_are_a_rate_at_the_interval(tmp_path: Path) -> None:
