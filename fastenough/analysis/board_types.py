@@ -102,12 +102,14 @@ class BoardRuns:
 
     ``name``: its name, with a number where several machines have it.  ``names``: all names that it has in the runs.
     ``identified``: whether the runs hold identifiers of the hardware; without them the name stands for the machine.
+    ``ambiguous``: they hold none, and several identified machines have the name, so that this may be one of them.
     """
 
     name: str
     names: tuple[str, ...]
     identified: bool
     recordings: tuple[Recording, ...]
+    ambiguous: bool = False
 
     @property
     def loads(self) -> set[str | None]:
@@ -136,7 +138,8 @@ def boards_of(recordings: Sequence[Recording]) -> list[BoardRuns]:
         machines_of_name = machines_by_name.get(name, set())
         only: int | str = next(iter(machines_of_name)) if len(machines_of_name) == 1 else name
         groups.setdefault(only if number is None else number, []).append(recording)
-    return _named(groups)
+    several = {name for name, machines_of_name in machines_by_name.items() if len(machines_of_name) > 1}
+    return [replace(board, ambiguous=not board.identified and board.names[0] in several) for board in _named(groups)]
 
 
 def _name(recording: Recording) -> str:

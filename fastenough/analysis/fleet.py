@@ -32,6 +32,7 @@ LEAST_BOARDS = 6
 """Boards without which there is neither PASS nor FAIL: with fewer, not even half of all boards can be shown at 95 %."""
 HOMOGENEITY_LEVEL = 0.05
 _HOUR_NS = 3600e9
+_AMBIGUOUS = "its runs have no identifiers of the hardware, and several machines have its name"
 _MOST_NAMED = 5
 """Names that a sentence lists."""
 
@@ -170,7 +171,8 @@ class _Judged:
 
     @property
     def within(self) -> bool:
-        return self.verdict is Verdict.PASS and not self.missing_loads and not any(run.exceeds for run in self.unusable)
+        usable = not self.missing_loads and not any(run.exceeds for run in self.unusable)
+        return self.verdict is Verdict.PASS and usable and not self.board.ambiguous
 
 
 def _is_usable(recording: Recording) -> bool:
@@ -191,7 +193,7 @@ def _judged(board: BoardRuns, required: Requirement, loads: Sequence[str | None]
         board,
         assessment.verdict,
         assessment.judgments,
-        assessment.reasons,
+        (_AMBIGUOUS,) if board.ambiguous and assessment.verdict is Verdict.PASS else assessment.reasons,
         missing if usable else (),
         tuple(result for result in results if result is not None),
         tuple(recording.run_id for recording in others),

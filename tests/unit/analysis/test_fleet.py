@@ -108,6 +108,22 @@ def test_boards_without_identifiers_go_by_name_which_is_named_as_assumed(store: 
 
 
 @pytest.mark.check
+def test_runs_that_may_be_of_one_of_several_machines_are_no_board_of_their_own(store: Store) -> None:
+    """Five machines, two of them under one name, and a run under that name without identifiers."""
+    add_boards(store, 5)
+    add_run(store, "b0", machine(7), seed=20)
+    assert judged(store).verdict is Verdict.PASS
+    five = Store(store.path.parent / "five")
+    add_boards(five, 4)
+    add_run(five, "b0", machine(7), seed=20)
+    add_run(five, "b0", None, seed=21)
+    found = judged(five, five.find("last"))
+    assert (found.verdict, len(found.evidence.boards), found.evidence.within) == (Verdict.INCONCLUSIVE, 6, 5)
+    assert [board.board for board in found.evidence.boards if not board.within] == ["b0 (machine 3)"]
+    assert any("several machines" in reason for reason in found.reasons)
+
+
+@pytest.mark.check
 @pytest.mark.parametrize(
     "different",
     [
