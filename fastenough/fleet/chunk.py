@@ -23,6 +23,7 @@ _RUN = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _MOST_PACKED = 1 << 20
 _MOST_BYTES = 16 << 20
 _MOST_INTERVALS = 1 << 40
+_MOST_NS = 1 << 63
 
 
 def is_machine_id(text: str) -> bool:
@@ -42,7 +43,7 @@ class Chunk:
 
     ``type``: type of the board, as its publisher states.  ``oldest``: the oldest interval of the run that the board
     still holds; earlier ones are lost if they are not stored.  ``head``, ``lines``: as in the recording, each ending
-    with a line feed.
+    with a line feed.  ``now_ns``: wall clock of the board when it published; None: not stated.
     """
 
     machine: str
@@ -52,9 +53,10 @@ class Chunk:
     oldest: int
     head: bytes
     lines: tuple[bytes, ...]
+    now_ns: int | None = None
 
     def packed(self) -> bytes:
-        preface = {
+        preface: dict[str, str | int] = {
             "fleet": FORMAT,
             "machine": self.machine,
             "type": self.type,
@@ -62,6 +64,8 @@ class Chunk:
             "first": self.first,
             "oldest": self.oldest,
         }
+        if self.now_ns is not None:
+            preface["now_ns"] = self.now_ns
         return zstandard.compress(b"".join((json.dumps(preface).encode(), b"\n", self.head, *self.lines)), 3)
 
 
@@ -101,14 +105,17 @@ def unpacked(payload: bytes, machine: str) -> Chunk:
         raise BadInput(f"a chunk of {machine} has no valid type or run")
     if not all(_is_number(number) for number in numbers):
         raise BadInput(f"a chunk of {machine} has no valid numbers of intervals")
+    now_ns = preface.get("now_ns")
+    if now_ns is not None and not _is_number(now_ns, _MOST_NS):
+        raise BadInput(f"a chunk of {machine} has no valid time of its board")
     lines = rest.splitlines(keepends=True)
     if not lines or not lines[-1].endswith(b"\n"):
         raise BadInput(f"a chunk of {machine} is cut off")
-    return Chunk(machine, kind[:200], run, preface["first"], preface["oldest"], lines[0], tuple(lines[1:]))
+    return Chunk(machine, kind[:200], run, preface["first"], preface["oldest"], lines[0], tuple(lines[1:]), now_ns)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_INTERVALS
+def _is_number(value: object, bound: int = _MOST_INTERVALS) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < bound
 
 
 @dataclass(frozen=True)

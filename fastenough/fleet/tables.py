@@ -76,6 +76,17 @@ LIFTED = Table(
 The database calls the column of ``reason`` ``why``, as in version 1 of the JSON output, so that existing rows stay
 readable, also by older programs that use the same database."""
 
+AHEAD = Table(
+    "fleet_ahead",
+    METADATA,
+    Column("machine", String(32), primary_key=True),
+    Column("run", String(100), primary_key=True),
+    Column("next", BigInteger, nullable=False),
+    Column("least_ns", BigInteger, nullable=False),
+    Column("dropped", BigInteger, nullable=False),
+)
+"""Runs with intervals ahead of the takers' clock, as `fastenough.fleet.ahead.AheadPart`."""
+
 INTERVAL = Table(
     "fleet_interval",
     METADATA,

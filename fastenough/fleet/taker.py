@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DataError
 
 from fastenough.fleet import tables
+from fastenough.fleet.ahead import AheadPart, AheadRuns, is_board_on_time
 from fastenough.fleet.archive import ArchiveRow, EventRow, FleetArchive, PartPlace, archived_name
 from fastenough.fleet.archived_events import event_rows
 from fastenough.fleet.chunk import Chunk, Stored, unpacked
@@ -47,8 +48,6 @@ _MOST_DAYS = 64
 """In one chunk: each day is a table in PostgreSQL."""
 _MOST_REPEATED = 32 << 10
 """Length of a head that stays in memory for the next chunk: thousands do."""
-_MOST_AHEAD = 4096
-"""Runs of which intervals ahead of the clock are known; without these, boards publish them again."""
 _PUBLISHES = "publishes"
 """Name of the farm of all boards that publish."""
 
@@ -71,25 +70,19 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class _AheadPart:
-    """Consecutive intervals ahead of this machine's clock: the number after the last, and the least of their times."""
-
-    next: int
-    least_ns: int
-
-
-@dataclass(frozen=True)
 class _Content:
     """A chunk, parsed and checked.  ``before``: by number of an interval, the events between the one before and it.
 
-    ``intervals``: without those ahead of this machine's clock.  ``waiting``: those ahead behind all others."""
+    ``intervals``: without those ahead of this machine's clock.  ``waiting``: those ahead that the board is to keep;
+    ``next``: the number after all others."""
 
     chunk: Chunk
     head: Head
     intervals: tuple[Interval, ...]
     events: tuple[Event, ...]
     before: Mapping[int, Sequence[Event]]
-    waiting: _AheadPart | None
+    waiting: AheadPart | None
+    next: int
 
     @property
     def name(self) -> str:
@@ -102,7 +95,6 @@ class Shard:
 
     def __init__(self, history: History, archive: FleetArchive, number: int, site: str = "") -> None:
         self._history, self._archive, self.number, self._site = history, archive, number, site
-        self._ahead: dict[str, _AheadPart] = {}
 
     def position(self, state: StreamState) -> ShardPosition:
         """Position from which to read this stream; removes the parts of failed transactions from the archive."""
@@ -157,7 +149,7 @@ class Shard:
         with self._history.writing() as connection:
             _require_unchanged(connection, self.number, position)
             tables.ensure_days(connection, _days_of(interval for content in contents for interval in content.intervals))
-            writing = _Writing(connection, contents, self._site, self._history.wall_s(), self._ahead)
+            writing = _Writing(connection, contents, self._site, self._history.wall_s())
             for content in contents:
                 writing.add(content)
             writing.finish()
@@ -226,29 +218,34 @@ def _content(chunk: Chunk, now_s: float) -> _Content:
     intervals = tuple(part for part in parts if isinstance(part, Interval))
     if [interval.seq for interval in intervals] != list(range(chunk.first, chunk.first + len(intervals))):
         raise BadInput(f"{name}: intervals are not in order")
-    waiting = _waiting(intervals, now_s)
+    waiting = [] if is_board_on_time(chunk, now_s) else _waiting(intervals, now_s)
+    after = chunk.first + len(intervals) - len(waiting) if intervals else chunk.oldest
     intervals = _without_ahead(intervals, now_s)
     if len(_days_of(intervals)) > _MOST_DAYS:
         raise BadInput(f"{name}: a chunk has intervals of more than {_MOST_DAYS} days")
     known = [part for part in parts if not isinstance(part, Event) or not is_ahead(part.at.wall_ns, now_s)]
     events = tuple(part for part in known if isinstance(part, Event))
-    return _Content(chunk, head, intervals, events, _events_before(known), waiting)
+    return _Content(chunk, head, intervals, events, _events_before(known), _ahead_part(waiting), after)
 
 
 def _without_ahead(intervals: Sequence[Interval], now_s: float) -> tuple[Interval, ...]:
     """The intervals that are not ahead of this machine's clock.
 
-    An interval ahead is skipped if a later one of the chunk is not ahead: the board's clock was set in between.
-    Those after the last one that is not ahead wait on the board, because its clock, or this one, may still be set.
-    They are skipped once a later chunk has one that is not ahead.
+    An interval ahead is skipped if a later one of the chunk is not ahead, or if the board's clock is right when it
+    publishes: it was set in between.  Otherwise those after the last one that is not ahead wait on the board, because
+    its clock, or this one, may still be set.  They are skipped once a later chunk shows that it was set.
     """
     return tuple(interval for interval in intervals if not is_interval_ahead(interval, now_s))
 
 
-def _waiting(intervals: Sequence[Interval], now_s: float) -> _AheadPart | None:
-    last = list(takewhile(lambda interval: is_interval_ahead(interval, now_s), reversed(intervals)))
-    least_ns = min((max(interval.begin_wall_ns, interval.end_wall_ns) for interval in last), default=0)
-    return _AheadPart(last[0].seq + 1, least_ns) if last else None
+def _waiting(intervals: Sequence[Interval], now_s: float) -> list[Interval]:
+    """The intervals ahead behind all others, last first."""
+    return list(takewhile(lambda interval: is_interval_ahead(interval, now_s), reversed(intervals)))
+
+
+def _ahead_part(waiting: Sequence[Interval]) -> AheadPart | None:
+    least_ns = min((max(interval.begin_wall_ns, interval.end_wall_ns) for interval in waiting), default=0)
+    return AheadPart(waiting[0].seq + 1, least_ns) if waiting else None
 
 
 def _events_before(parts: Iterable[Interval | Event | object]) -> dict[int, list[Event]]:
@@ -279,8 +276,6 @@ class _Writing:
     ``boards``: the declared columns of each board of which intervals are stored, by its number.  Known
     boards and runs are read for all contents together, and `finish` writes all results together: at tens of boards a
     second, separate statements for each content would take most of the time.
-
-    ``ahead``: by name of a run, the intervals ahead that follow the stored ones; kept between transactions.
     """
 
     def __init__(
@@ -289,9 +284,8 @@ class _Writing:
         contents: Sequence[_Content],
         site: str,
         now_s: float,
-        ahead: dict[str, _AheadPart],
     ) -> None:
-        self._connection, self._site, self._now_s, self._ahead = connection, site, now_s, ahead
+        self._connection, self._site, self._now_s = connection, site, now_s
         self.rows: list[tuple[str, ArchiveRow]] = []
         self.events: list[tuple[str, EventRow]] = []
         self.answers: dict[str, tuple[str, Stored]] = {}
@@ -301,6 +295,7 @@ class _Writing:
         lock_boards(connection, machines)
         self._machines = tables.machines(connection, machines)
         self._runs = known_runs(connection, {content.name for content in contents})
+        self._ahead = AheadRuns(connection, machines)
         self._parts: list[NewPart] = []
         self._single: list[dict[str, int | None]] = []
         self._ends_s: dict[int, int] = {}
@@ -315,26 +310,25 @@ class _Writing:
         if fault:
             self.refused.append(RefusedChunk(chunk.machine, fault))
             return
-        if self._is_undated(content):  # the run is entered, and its losses are counted, with its first intervals
-            self.answers[name] = chunk.machine, Stored(chunk.run, chunk.oldest if chunk.first <= chunk.oldest else 0)
-            return
-        place = self._entered(content)
-        known = place.next
+        is_undated, known = self._is_undated(content), self._known(content)
+        place = None if is_undated else self._entered(content)  # an undated run is entered with its first intervals
         # the board still has what is missing, and publishes again
         if chunk.first > max(known, chunk.oldest, self._skipped(content)):
             self.answers[name] = chunk.machine, Stored(chunk.run, known)
             return
         new = [interval for interval in content.intervals if interval.seq >= known]
         # a chunk without intervals only reports which ones the board no longer holds
-        after = new[-1].seq + 1 if new else max(known, chunk.oldest)
+        after = max(known, content.next)
         self.answers[name] = chunk.machine, Stored(chunk.run, after)
         if after == known:
             if content.waiting is not None:
                 self._note_ahead(content, content.waiting)
             return
-        self._ahead.pop(name, None)
-        if content.waiting is not None:
-            self._ahead[name] = content.waiting
+        self._note_lost(chunk.machine, after - known - len(new))
+        if place is None:
+            self._ahead.note(chunk, AheadPart(dropped=after))
+            return
+        self._ahead.note(chunk, content.waiting or AheadPart())
         if new:
             self._parts.append(NewPart(place.board, place.run, name, content.head, new, content.events))
             self._add_rows(place, content, new)
@@ -342,27 +336,29 @@ class _Writing:
             self.boards[place.board] = {"type": chunk.type[:_MOST_TYPE], "due_s": due_s, "farm": _PUBLISHES}
             if self._site:
                 self.boards[place.board]["site"] = self._site
-        self._note_lost(chunk.machine, after - known - len(new))
         self._runs[name], self._next[place.run] = replace(place, next=after), after
 
-    def _note_ahead(self, content: _Content, part: _AheadPart) -> None:
+    def _known(self, content: _Content) -> int:
+        """Number before which nothing of a run is needed: it is stored, or the board may drop it."""
+        place = self._runs.get(content.name)
+        return max(place.next if place else 0, self._ahead.part(content.chunk).dropped)
+
+    def _note_ahead(self, content: _Content, part: AheadPart) -> None:
         """Refuse the intervals ahead of a content, which has no new ones before them."""
-        name, chunk, place = content.name, content.chunk, self._runs.get(content.name)
-        reason = f"{name}: times are ahead of the clock of this machine; set the wrong clock"
+        chunk, known, earlier = content.chunk, self._known(content), self._ahead.part(content.chunk)
+        reason = f"{content.name}: times are ahead of the clock of this machine; set the wrong clock"
         self.refused.append(RefusedChunk(chunk.machine, reason))
-        known, earlier = place.next if place else 0, self._ahead.get(name)
-        if earlier is not None and known < earlier.next:
-            part = _AheadPart(max(part.next, earlier.next), min(part.least_ns, earlier.least_ns))
+        if known < earlier.next:
+            part = AheadPart(max(part.next, earlier.next), min(part.least_ns, earlier.least_ns))
             known = earlier.next
         if chunk.first <= max(known, chunk.oldest):
-            if len(self._ahead) >= _MOST_AHEAD:
-                self._ahead.clear()
-            self._ahead[name] = part
+            self._ahead.note(chunk, replace(part, dropped=earlier.dropped))
 
     def _skipped(self, content: _Content) -> int:
         """Number before which all unstored intervals of the run are ahead of the clock; 0: none are known."""
-        part = self._ahead.get(content.name)
-        return part.next if part and content.intervals and is_ahead(part.least_ns, self._now_s) else 0
+        part = self._ahead.part(content.chunk)
+        is_set = content.intervals or is_board_on_time(content.chunk, self._now_s)
+        return part.next if is_set and is_ahead(part.least_ns, self._now_s) else 0
 
     def finish(self) -> None:
         """Write all that was added, except the rows of the archive."""
@@ -371,6 +367,7 @@ class _Writing:
         put_ends(self._connection, self._ends_s)
         cursors = [{"run": run, "head": "", "offset": 0, "intervals": after} for run, after in self._next.items()]
         put(self._connection, CURSOR, cursors)
+        self._ahead.finish()
 
     def _is_undated(self, content: _Content) -> bool:
         """Whether nothing says when a new run was: its begin is ahead of this machine's clock, and no interval came."""

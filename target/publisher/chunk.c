@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <zstd.h>
 
+#include "boot_clock.h"
 #include "events.h"
 #include "log.h"
 
@@ -13,13 +14,22 @@
 #define MAX_LINES (1 << 20)           /* bytes of lines of several intervals */
 #define LEVEL 3
 
+/* By it takers tell an interval that was recorded before this clock was set. */
+static int64_t wall_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec < 0 ? 0 : now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
 static void add_preface(struct text *text, const struct board *board, const struct recording *recording, int64_t first,
 			int64_t oldest)
 {
 	char preface[512];
 	int size = snprintf(preface, sizeof(preface),
 			    "{\"fleet\":1,\"machine\":\"%s\",\"type\":\"%s\",\"run\":\"%s\",\"first\":%" PRId64 ",\"oldest\":%" PRId64
-			    "}\n", board->machine, board->type, recording->run, first, oldest);
+			    ",\"now_ns\":%" PRId64 "}\n", board->machine, board->type, recording->run, first, oldest, wall_ns());
 
 	text_add(text, preface, (size_t)size);
 	text_add(text, recording->head, recording->head_size);

@@ -18,6 +18,7 @@ from fastenough.fleet import tables
 from fastenough.fleet.chunk import Chunk, Stored, unpacked
 from fastenough.fleet.simulated import CPUS, SimulatedBoard
 from fastenough.fleet.stream import Message, StreamState
+from fastenough.fleet.taker import Shard
 from fastenough.history import (
     OWNER,
     BoardCondition,
@@ -168,6 +169,50 @@ def test_a_chunk_that_is_missing_behind_one_ahead_is_published_again(bench: Shar
         board().machine: Stored(board().run, 0)
     }
     assert bench.stored() == []
+
+
+def test_a_restarted_taker_knows_which_intervals_it_refused(bench: ShardBench) -> None:
+    bench.store(board().chunk(0, 1))
+    bench.store(_ahead(board().chunk(1, 2), 1, 2))
+    bench.shard = Shard(bench.history, bench.archive, bench.shard.number)
+    later = bench.store(replace(board().chunk(3, 2), oldest=0))
+    assert dict(later.answers) == {board().machine: Stored(board().run, 5)}
+    assert bench.stored() == [row for row in intervals(5) if row[2] not in (1, 2)]
+
+
+def _lost(bench: ShardBench) -> int | None:
+    with bench.history.reading() as connection:
+        return connection.execute(select(tables.MACHINE.c.lost)).scalar()
+
+
+@pytest.mark.parametrize("head_ahead_s", [0, 10 * 365 * 86400], ids=["dated", "undated"])
+def test_intervals_ahead_of_the_clock_that_their_board_has_now_are_skipped(
+    bench: ShardBench, head_ahead_s: int
+) -> None:
+    """A recording of an earlier boot, in which the clock was never set; later boots wait until all of it is stored."""
+    now_ns = int(bench.history.wall_s() * 1e9)
+    for first in (0, 2, 0, 2):
+        early = _with_kernel(_ahead(board().chunk(first, 2), first, first + 1), "6.1.0", head_ahead_s)
+        taken = bench.store(replace(early, now_ns=now_ns))
+        assert taken.refused == ()
+        assert dict(taken.answers)[board().machine].next >= first + 2
+    assert (bench.stored(), _lost(bench)) == ([], 4)
+    bench.store(_with_kernel(replace(board().chunk(4, 2), oldest=0, now_ns=now_ns), "6.1.0", head_ahead_s))
+    assert (bench.stored(), _lost(bench)) == ([row for row in intervals(6) if row[2] >= 4], 4)
+
+
+@pytest.mark.parametrize("off_s", [-3 * 3600, 3 * 3600, 10 * 365 * 86400])
+def test_intervals_ahead_wait_while_the_board_and_this_machine_disagree(bench: ShardBench, off_s: int) -> None:
+    now_ns = int((bench.history.wall_s() + off_s) * 1e9)
+    taken = bench.store(replace(_ahead(board().chunk(0, 2), 0, 1), now_ns=now_ns))
+    assert taken.answers == () and len(taken.refused) == 1
+
+
+def test_a_missing_chunk_before_skipped_ones_is_published_again(bench: ShardBench) -> None:
+    now_ns = int(bench.history.wall_s() * 1e9)
+    gap = replace(_ahead(board().chunk(2, 2), 2, 3), now_ns=now_ns)
+    assert dict(bench.store(gap).answers) == {board().machine: Stored(board().run, 0)}
+    assert _lost(bench) == 0
 
 
 def test_stored_intervals_before_those_ahead_are_answered_and_noted(bench: ShardBench) -> None:
