@@ -138,7 +138,8 @@ class Settings:
         self.restored: tuple[str, ...] = ()
         with ExitStack() as opened:
             default = default_journal(link)
-            self._journal = Journal(journal_path or default)
+            self._path = journal_path or default
+            self._journal = Journal(self._path)
             opened.callback(self._journal.close)
             if journal_path in (None, default) and link.name == "local" and not os.environ.get(STATE_SETTING):
                 machine = lock_machine()
@@ -202,7 +203,19 @@ class Settings:
         return replace(unchanged, in_effect=in_effect, reason=reason if in_effect != value else None)
 
     def _restore(self) -> None:
-        """Restore all values, newest first; those before a reboot are skipped."""
+        """Restore all values, newest first; those before a reboot are skipped.
+
+        Values that a run changed within this context were changed last.
+        """
+        of_runs: tuple[str, ...] = ()
+        if run_journal(self._path).exists():
+            with Settings(self._link, run_journal(self._path)) as runs:
+                of_runs = runs.restored
+                self.warnings += runs.warnings
+        self.restored = (*of_runs, *self._restore_own())
+
+    def _restore_own(self) -> tuple[str, ...]:
+        """Restore the values in this journal; return their places."""
         damaged = self._journal.damaged()
         entries = [entry for entry in self._journal.entries() if entry.get("boot_id") == self._boot_id]
         failed: list[tuple[JournalEntry, str]] = []
@@ -219,10 +232,10 @@ class Settings:
         if damaged:
             self.warnings += self._journal.store_damaged(damaged)
         failed_entries = [entry for entry, _ in failed]
-        self.restored = tuple(place_name(entry, self._link) for entry in restored if entry not in failed_entries)
         self._journal.replace(failed_entries)
         if failed:
             raise FastenoughError(f"{failed[0][1]}; {_FIX}")
+        return tuple(place_name(entry, self._link) for entry in restored)
 
     def _restore_entry(self, entry: JournalEntry) -> str | None:
         """Return the error; None when the original is in effect or the place is gone.  Raise UnusableEntry."""

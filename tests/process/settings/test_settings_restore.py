@@ -18,7 +18,7 @@ from fastenough.facts.cpu import list_form
 from fastenough.link import FakeLink, LocalLink
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.recording.head import RecordedSetting
-from fastenough.settings import SETTINGS, STATE_SETTING, Settings, default_journal
+from fastenough.settings import SETTINGS, STATE_SETTING, Settings, default_journal, restore, run_journal
 from fastenough.settings.place import FilePlace, TaskPlace, start_ticks
 from tests.support.huge_pages import HUGE_PAGES, other_value
 from tests.support.presence import present
@@ -289,6 +289,28 @@ def test_first_original_wins(tmp_path: Path) -> None:
     settings = Settings(link, tmp_path / "journal")
     assert len(settings.restored) == 2
     assert _value(link, CPUFREQ.format(0, "governor")) == "first"
+
+
+@pytest.mark.parametrize("by", ["the next campaign", "doctor"])
+def test_what_a_run_changed_is_put_back_before_what_its_campaign_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """Both were killed: the run's journal has the campaign's value as the original."""
+    monkeypatch.setenv(STATE_SETTING, str(tmp_path))
+    link = _governors()
+    journal, path = default_journal(link), CPUFREQ.format(0, "governor")
+    for of, original in ((journal, "powersave"), (run_journal(journal), "performance")):
+        entry = {"boot_id": "aaaa", "place": FilePlace(path).entry(), "original": original}
+        of.write_text(json.dumps(entry) + "\n")
+        of.chmod(0o600)
+    link.write(path, b"schedutil")
+    if by == "doctor":
+        assert restore(link) == [path, path]
+    else:
+        with Settings(link) as settings:
+            assert settings.restored == (path, path)
+    assert _value(link, path) == "powersave"
+    assert journal.read_bytes() == run_journal(journal).read_bytes() == b""
 
 
 def test_after_a_reboot_there_is_nothing_to_put_back(tmp_path: Path) -> None:
