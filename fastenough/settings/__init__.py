@@ -18,7 +18,7 @@ from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.recording import head
 from fastenough.registry import listed
 from fastenough.settings.journal import Journal, JournalEntry, UnusableEntry, lock_machine, place_and_original
-from fastenough.settings.place import Place, PlaceGone
+from fastenough.settings.place import FilePlace, Place, PlaceGone
 from fastenough.settings.setting import Requested, Setting, difference, print_settings, restored_text
 
 __all__ = [
@@ -186,12 +186,14 @@ class Settings:
         unchanged = head.RecordedSetting(name + place.suffix, value, original, **place.label())
         if original == value:
             return unchanged
-        entry: JournalEntry = {"boot_id": self._boot_id, "place": place.entry(), "original": original}
+        entries = [*self._dependents(place), self._entry(place, original)]
         try:
-            place_and_original(entry, self._link, _FILES)
+            for entry in entries:
+                place_and_original(entry, self._link, _FILES)
         except UnusableEntry as why:
             return replace(unchanged, reason=f"not changed, because it could not be restored: {why}")
-        self._journal.append(entry)
+        for entry in entries:
+            self._journal.append(entry)
         reason = None
         try:
             place.write(self._link, value)
@@ -201,6 +203,20 @@ class Settings:
         if in_effect != value:
             reason = reason or "the kernel chose another value"
         return replace(unchanged, in_effect=in_effect, reason=reason if in_effect != value else None)
+
+    def _entry(self, place: Place, original: str) -> JournalEntry:
+        return {"boot_id": self._boot_id, "place": place.entry(), "original": original}
+
+    def _dependents(self, place: Place) -> list[JournalEntry]:
+        """Entries of what the kernel forgets with the value of a place: older ones, since it is restored after that."""
+        if not isinstance(place, FilePlace) or not place.dependent:
+            return []
+        dependent = FilePlace(place.dependent)
+        try:
+            original = dependent.read(self._link)
+        except (OSError, PlaceGone):
+            return []
+        return [self._entry(dependent, original)] if original.isdecimal() else []
 
     def _restore(self) -> None:
         """Restore all values, newest first; those before a reboot are skipped.

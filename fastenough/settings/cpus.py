@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from fastenough.facts.cpu import cpu_list, cpus_of, list_form
 from fastenough.link import Link
@@ -58,13 +59,32 @@ def _housekeeping(link: Link, requested: Requested) -> list[Step]:
     return [(CpusPlace(os.getpid(), start_ticks(link, os.getpid()) or 0), list_form(cpus))]
 
 
+_GOVERNOR = word_of_each_cpu(
+    "governor",
+    "frequency governor of every CPU, such as performance",
+    "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
+    "scaling_available_governors",
+    "the kernel does not control CPU frequencies here (no cpufreq driver)",
+)
+
+
+def _speed_of(path: str) -> str:
+    """The file with the speed of the governor ``userspace``, which it keeps until another governor replaces it."""
+    return path.replace("scaling_governor", "scaling_setspeed")
+
+
+def _governor_steps(link: Link, requested: Requested) -> list[Step]:
+    return [
+        (replace(place, dependent=_speed_of(place.path)) if isinstance(place, FilePlace) else place, governor)
+        for place, governor in _GOVERNOR.steps(link, requested)
+    ]
+
+
 SETTINGS = (
-    word_of_each_cpu(
-        "governor",
-        "frequency governor of every CPU, such as performance",
-        "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
-        "scaling_available_governors",
-        "the kernel does not control CPU frequencies here (no cpufreq driver)",
+    replace(
+        _GOVERNOR,
+        steps=_governor_steps,
+        files=(*_GOVERNOR.files, *map(_speed_of, _GOVERNOR.files)),
     ),
     word_of_each_cpu(
         "energy-preference",

@@ -52,11 +52,15 @@ class Place(Protocol):
 
 @dataclass(frozen=True)
 class FilePlace:
-    """A file below /proc or /sys; where it lists the possible values, the current one is in brackets."""
+    """A file below /proc or /sys; where it lists the possible values, the current one is in brackets.
+
+    ``dependent``: path of a file whose number the kernel forgets when this one changes; empty: none.
+    """
 
     path: str
     cpu: int | None = None
     suffix: str = ""
+    dependent: str = ""
 
     def read(self, link: Link) -> str:
         try:

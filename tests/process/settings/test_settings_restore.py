@@ -313,6 +313,33 @@ def test_what_a_run_changed_is_put_back_before_what_its_campaign_changed(
     assert journal.read_bytes() == run_journal(journal).read_bytes() == b""
 
 
+class _SpeedGovernor(FakeLink):
+    """As Linux does: another governor forgets the speed, and only `userspace` takes one."""
+
+    def write(self, path: str, content: bytes) -> None:
+        speed = path.replace("governor", "setspeed")
+        if path == speed and self.read(path.replace("setspeed", "governor")) != b"userspace":
+            raise OSError(22, "Invalid argument")
+        super().write(path, content)
+        if path != speed:
+            super().write(speed, b"2000000" if content == b"userspace" else b"<unsupported>")
+
+
+@pytest.mark.parametrize("requested", ["performance", "userspace"])
+def test_the_speed_of_the_governor_userspace_is_put_back(tmp_path: Path, requested: str) -> None:
+    speeds = {0: "1200000", 1: "1500000"}
+    files = {CPUFREQ.format(cpu, "governor"): "userspace" for cpu in speeds}
+    files |= {CPUFREQ.format(cpu, "available_governors"): "performance userspace" for cpu in speeds}
+    files |= {CPUFREQ.format(cpu, "setspeed"): speed for cpu, speed in speeds.items()}
+    link = _SpeedGovernor(files | BOOT_ID | ONLINE)
+    with Settings(link, tmp_path / "journal") as settings:
+        entries = settings.apply("governor", requested)
+        assert entries == [RecordedSetting("governor", requested, requested, cpu) for cpu in (0, 1)]
+    for cpu, speed in speeds.items():
+        assert _value(link, CPUFREQ.format(cpu, "governor")) == "userspace"
+        assert _value(link, CPUFREQ.format(cpu, "setspeed")) == speed
+
+
 def test_after_a_reboot_there_is_nothing_to_put_back(tmp_path: Path) -> None:
     link = _governors()
     (tmp_path / "journal").write_bytes(_noted("before the reboot", "other"))
