@@ -218,6 +218,8 @@ def _content(chunk: Chunk, now_s: float) -> _Content:
     intervals = tuple(part for part in parts if isinstance(part, Interval))
     if [interval.seq for interval in intervals] != list(range(chunk.first, chunk.first + len(intervals))):
         raise BadInput(f"{name}: intervals are not in order")
+    if any(min(interval.begin_wall_ns, interval.end_wall_ns) < 0 for interval in intervals):
+        raise BadInput(f"{name}: an interval is before 1970")  # no job could read an archive that contains it
     waiting = [] if is_board_on_time(chunk, now_s) else _waiting(intervals, now_s)
     after = chunk.first + len(intervals) - len(waiting) if intervals else chunk.oldest
     intervals = _without_ahead(intervals, now_s)

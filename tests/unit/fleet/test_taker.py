@@ -132,6 +132,17 @@ def _ahead(chunk: Chunk, *numbers: int) -> Chunk:
     return replace(chunk, lines=tuple(lines), oldest=0)
 
 
+@pytest.mark.parametrize("edge", ["begin", "end"])
+def test_an_interval_before_1970_is_refused(bench: ShardBench, edge: str) -> None:
+    """One board would make the archive of all unreadable for jobs."""
+    chunk = board().chunk(0, 2)
+    line = json.loads(chunk.lines[-1])
+    line[edge]["wall_ns"] = -1
+    taken = bench.store(replace(chunk, lines=(*chunk.lines[:-1], json.dumps(line).encode() + b"\n")))
+    assert taken.answers == () and len(taken.refused) == 1
+    assert bench.stored() == []
+
+
 def test_intervals_before_the_clock_of_the_board_was_set_are_skipped(bench: ShardBench) -> None:
     taken = bench.store(_ahead(board().chunk(0, 5), 0, 2))
     assert (dict(taken.answers), taken.refused) == ({board().machine: Stored(board().run, 5)}, ())
