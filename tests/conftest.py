@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What every test may use: a state directory of its own, and the real probe."""
+"""What every test may use: a state directory of its own, and the real probe.
+
+Every process of pytest reads this file: what imports a server, a database or a board's link is imported by the fixture
+that needs it.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +11,28 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
-from fastenough.board.labgrid import COORDINATOR_SETTING
 from fastenough.link import find_probe
 from fastenough.link.ssh import CONFIG_SETTING
 from fastenough.model import NotApplicable
 from fastenough.settings import STATE_SETTING
-from tests.support.farm_data import FarmData, make_store
 from tests.support.gauge_simulation import Build, RealtimeGauge, realtime_gauge
 from tests.support.huge_pages import HUGE_PAGES, only_user
-from tests.support.labgrid_lab import Lab, running_lab
-from tests.support.monitored import build_monitor, build_sleeper
 from tests.support.privileges import SkippedForRoot
 from tests.support.ssh_boards import Server, ssh_server
 from tests.support.tier_files import FOLDER_TIERS
 from tests.support.tools import ROOT, build, configure, program, require
-from tests.support.websites import Served, serving, site_of
+
+if TYPE_CHECKING:
+    from tests.support.farm_data import FarmData
+    from tests.support.labgrid_lab import Lab
+    from tests.support.websites import Served
 
 TESTS = Path(__file__).parent
 
@@ -69,13 +75,16 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def farm(tmp_path_factory: pytest.TempPathFactory) -> FarmData:
     """The store of a small farm, only to be read."""
-    return make_store(tmp_path_factory.mktemp("farm"), boards=5, days=1, cpus=2)
+    farm_data = import_module("tests.support.farm_data")
+    made: FarmData = farm_data.make_store(tmp_path_factory.mktemp("farm"), boards=5, days=1, cpus=2)
+    return made
 
 
 @pytest.fixture(scope="session")
 def website(farm: FarmData, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Its pages as the public sees them, only to be read."""
-    with serving(site_of(farm, tmp_path_factory.mktemp("website")), farm) as served:
+    websites = import_module("tests.support.websites")
+    with websites.serving(websites.site_of(farm, tmp_path_factory.mktemp("website")), farm) as served:
         yield served
 
 
@@ -124,7 +133,8 @@ def probe_binary(build_directory: Path) -> str:
 @pytest.fixture(scope="session")
 def monitor_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The monitor that is built, or one built now."""
-    return build_monitor(tmp_path_factory.mktemp("build"))
+    program_path: Path = import_module("tests.support.monitored").build_monitor(tmp_path_factory.mktemp("build"))
+    return program_path
 
 
 @pytest.fixture(scope="session")
@@ -136,7 +146,8 @@ def inject_binary(build_directory: Path) -> Path:
 @pytest.fixture(scope="session")
 def sleeper_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A periodic task that is nobody's probe: see monitored.py."""
-    return build_sleeper(tmp_path_factory.mktemp("sleeper"))
+    program_path: Path = import_module("tests.support.monitored").build_sleeper(tmp_path_factory.mktemp("sleeper"))
+    return program_path
 
 
 @pytest.fixture(scope="session")
@@ -170,11 +181,11 @@ def at_server(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A labgrid whose places lead to that board."""
-    with running_lab(tmp_path_factory.mktemp("lab")) as one:
+    with import_module("tests.support.labgrid_lab").running_lab(tmp_path_factory.mktemp("lab")) as one:
         yield one
 
 
 @pytest.fixture
 def at_lab(at_server: None, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """This bench uses that labgrid."""
-    monkeypatch.setenv(COORDINATOR_SETTING, lab.coordinator)
+    monkeypatch.setenv(import_module("fastenough.board.labgrid").COORDINATOR_SETTING, lab.coordinator)
