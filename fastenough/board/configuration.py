@@ -120,9 +120,12 @@ class SwitchableBoard:
     def _mismatch(self, configuration: str, change: ConfigurationChange, booted: Booted) -> str:
         """Return why the running system is not that configuration; empty if it can be."""
         running = booted.configuration
+        runs = f"{self.name} runs {running.kernel_release}"
+        earlier = self.seen.get(configuration, running).kernel_release
+        if earlier != running.kernel_release:
+            return f"{runs}, but earlier runs in {configuration} are of {earlier}"
         if change.kernel:
             fits = fnmatchcase(running.kernel_release or "", change.kernel)
-            runs = f"{self.name} runs {running.kernel_release}"
             return "" if fits else f"{runs}, but {configuration} requires {change.kernel}"
         equal = (name for name, seen in self.seen.items() if _identity(seen) == _identity(running))
         same_as = next((name for name in equal if name != configuration), None)
@@ -130,7 +133,7 @@ class SwitchableBoard:
             fault = name_fault(collect(booted.link, ("kernel",)), configuration)
             return f'{fault}; boot the right kernel, or set kernel = "*"' if fault else ""
         return (
-            f"{self.name} runs {running.kernel_release} with the same kernel configuration and command line as "
+            f"{runs} with the same kernel configuration and command line as "
             f'{same_as} (if that is intended, write kernel = "*" for {configuration} in the plan)'
         )
 

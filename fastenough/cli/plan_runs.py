@@ -33,7 +33,7 @@ from fastenough.link import LocalLink
 from fastenough.loads import LOADS, Load
 from fastenough.model import BadInput, ExitStatus, NotApplicable, Outcome
 from fastenough.store import Store
-from fastenough.store.campaign import planned_runs
+from fastenough.store.campaign import planned_runs, require_kept_configurations
 
 OUTCOME_STATUS = {
     Outcome.COMPLETED: ExitStatus.DONE,
@@ -69,9 +69,9 @@ def make_runs(
                 runs = tuple(run.run for run in planned_runs(store, complete) if run.run)
                 _print_json(store, Campaign(complete, runs, stopped=False))
             return ExitStatus.DONE
-        opened = with_configurations(
-            plan, opened, ManualBoot(display, stopping, booted), known_configurations(plan, store, newest.done)
-        )
+        known = known_configurations(plan, store, newest.done)
+        opened = with_configurations(plan, opened, ManualBoot(display, stopping, booted), known)
+        require_kept_configurations(plan, store, newest.done, known, opened)
         try:
             campaign = run_campaign(
                 plan, store, display, resume=begin is not Begin.NEW, opened=opened, stopping=stopping, tell=display.tell

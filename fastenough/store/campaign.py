@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
+from fastenough import words
+from fastenough.board import Board
+from fastenough.board.configuration import SwitchableBoard
 from fastenough.campaign import Plan, parse_plan
 from fastenough.campaign.expand import OWN, PLAN_FILE, expand, recordings_of
-from fastenough.model import BadInput, FastenoughError, Outcome
+from fastenough.model import BadInput, Configuration, FastenoughError, Outcome
 from fastenough.store import RunSummary, Store
 
 _MOST_NAMED = 20
@@ -122,6 +127,55 @@ def plan_of(store: Store, campaign: str | None = None) -> tuple[str, Plan]:
             return run.campaign, parse_plan(text, f"the plan of {run.campaign}")
     what = f"campaign {campaign} has no stored plan" if campaign else "no campaign has a stored plan"
     raise BadInput(f"{store.path}: {what}; name the plan file")
+
+
+def require_kept_configurations(
+    plan: Plan,
+    store: Store,
+    done: Mapping[int, str],
+    known: Mapping[str, Mapping[str, Configuration]],
+    opened: Callable[[str], Board],
+) -> None:
+    """Raise BadInput if kept runs of a configuration were measured with another kernel or command than the plan states.
+
+    ``done``: ids of the kept runs by position; ``known``: by board, their configurations; ``opened``: return the board
+    of a name.  A command may be added or removed, since a person may have booted the configuration.
+    """
+    specs, per_run = expand(plan), len(recordings_of(plan))
+    runs: dict[tuple[str, str], list[str]] = {}
+    for position in sorted(done):
+        spec = specs[position // per_run]
+        runs.setdefault((spec.board, spec.configuration), []).append(done[position])
+    for (board, name), ids in runs.items():
+        change = plan.changes.get(name)
+        if change is None or not isinstance(opened(board), SwitchableBoard):
+            continue
+        kept = known.get(board, {}).get(name)
+        release = kept.kernel_release if kept is not None else None
+        selects: Iterable[tuple[str, ...]] = _selects(store, ids, name) if change.select else ()
+        other = next((select for select in selects if select != change.select), None)
+        if change.kernel and release is not None and not fnmatchcase(release, change.kernel):
+            reason = f"with kernel {release}, which does not match {change.kernel}"
+        elif other is not None:
+            reason = f"after the command {' '.join(other)}, not {' '.join(change.select)}"
+        else:
+            continue
+        raise plan.fault(
+            f"configuration {name}: {words.counted(len(ids), 'run')} of this campaign on {board} would be kept, "
+            f"measured {reason}; undo the change of the plan, or start a new campaign: fastenough campaign run PLAN",
+            "configuration",
+        )
+
+
+def _selects(store: Store, runs: Sequence[str], configuration: str) -> Iterator[tuple[str, ...]]:
+    """The commands that select a configuration in the plans stored with runs, as far as they can be read."""
+    for text in dict.fromkeys(store.attached(run, PLAN_FILE) for run in runs):
+        change = None
+        if text is not None:
+            with suppress(BadInput):
+                change = parse_plan(text, "the stored plan").changes.get(configuration)
+        if change is not None and change.select:
+            yield change.select
 
 
 def newest_campaign(store: Store) -> StoredCampaign | None:
