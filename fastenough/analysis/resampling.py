@@ -97,7 +97,7 @@ class Blocks:
     def no_interval(self, quantile: float) -> NoInterval | None:
         """Why the quantile has no interval: too few blocks or disturbances, or blocks that are too short; None: it has
         one."""
-        if not self.number:
+        if not self.number or not self._total.any():
             return NoInterval.FEW_SAMPLES
         bucket = self._bucket(quantile)
         if self._outlasts_blocks(bucket, self._below(bucket, quantile)):

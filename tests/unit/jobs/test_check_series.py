@@ -145,6 +145,20 @@ def test_one_missed_period_without_a_value_does_not_decide(
     assert gate.checked(gate.night(1, 20 * slower, missed=missed)).verdict is expected
 
 
+def test_a_latency_of_missed_periods_only_does_not_pass(tmp_path: Path) -> None:
+    """No stimulus had a response: there is no value to compare, before or now."""
+    gate = GateStore(tmp_path, 20, 60, two=True)
+    for night in (gate.night(1, 0, 60, missed=600), gate.night(2, 0, 0, missed=600)):
+        checked = gate.checked(night)
+        assert checked.verdict in NO_PASS and len(checked.limits) == 2 and not checked.departures
+    (tmp_path / "silent").mkdir()
+    silent = GateStore(tmp_path / "silent", 0, 60, two=True, missed=600)
+    assert silent.checked(silent.night(1, 20, 60)).verdict in NO_PASS
+
+
+NO_PASS = (Verdict.BROKEN, Verdict.INCONCLUSIVE)
+
+
 def test_lost_and_renamed_latencies_are_departures(tmp_path: Path) -> None:
     """All values of a latency were lost; or of two latencies only one is measured, by another name."""
     gate = GateStore(tmp_path, 20, 60, two=True)
