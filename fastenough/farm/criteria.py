@@ -17,7 +17,7 @@ from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.bootstrap import BootstrapDifference, no_interval_of_difference
 from fastenough.analysis.checks import findings_between
 from fastenough.analysis.compare import NoCommonSeries, Sides, sides_of
-from fastenough.analysis.gate import Group, Growth, beside, series_departures, subject_of, unknown_quantile
+from fastenough.analysis.gate import Group, Growth, beside, is_same_act, series_departures, subject_of, unknown_quantile
 from fastenough.analysis.merged import MixedRuns, judged_series
 from fastenough.model import BadInput, Requirement, Verdict
 from fastenough.recording import Recording
@@ -157,14 +157,17 @@ class SlowdownCriterion:
             return CriterionResult(Rating.UNDECIDED, (str(error),))
         departures = (f"{one.subject}: {one.reason}" for of_group in departed for one in of_group)
         reasons = [*departures, *(why for _, why in against)]
-        return self._rate(seen, reasons, len(_keys(first)), _confidence_of_look(confidence, looks))
+        measured = [nearest[0] for _, nearest in comparable]
+        complete = all(any(is_same_act(base, run) for run in measured) for base in first if judged_series(base))
+        return self._rate(seen, reasons, complete, _confidence_of_look(confidence, looks))
 
     def _rate(
-        self, seen: Sequence[_SeriesDifference], against: Sequence[str], loads: int, confidence: float
+        self, seen: Sequence[_SeriesDifference], against: Sequence[str], complete: bool, confidence: float
     ) -> CriterionResult:
         """The rating by these differences.
 
-        Bad under any load is bad, so the allowed error is divided among the loads; good requires every load.
+        Bad under any load is bad, so the allowed error is divided among the loads; good requires every load
+        (``complete``).
         """
         texts = tuple(difference.text(self.growth, confidence) for difference in seen)
         error = (1 - confidence) / max(1, len(seen))
@@ -180,7 +183,7 @@ class SlowdownCriterion:
             for difference in seen
             if difference.beyond is None or not difference.beyond.is_no_more(confidence)
         ]
-        if not undecided and len(seen) >= loads and not against:
+        if not undecided and complete and not against:
             return CriterionResult(Rating.GOOD, texts)
         if not undecided:
             missing = "not measured under each load of the first configuration"
@@ -230,10 +233,6 @@ def _series_differences(growth: Growth, groups: Iterable[tuple[Group, Group]]) -
                     sides,
                     sides.difference_at(growth.quantile, growth.more_ns, growth.more_share),
                 )
-
-
-def _keys(runs: Sequence[Recording]) -> set[str]:
-    return {subject_of(run) for run in runs if judged_series(run)}
 
 
 def _empty(runs: Sequence[Recording]) -> Iterator[str]:

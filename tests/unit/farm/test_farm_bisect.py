@@ -311,6 +311,18 @@ def test_other_cpus_than_those_of_the_first_one_are_not_good(tmp_path: Path) -> 
     assert (look.rating, look.closed) == (Rating.UNDECIDED, True)
 
 
+def test_two_latencies_under_one_load_are_not_two_loads(tmp_path: Path) -> None:
+    """The other load of the first configuration was not measured."""
+    random = np.random.default_rng(1)
+    values = [np.array_split(300_000 + random.integers(0, 90_000, 8000), 40) for _ in range(2)]
+    plan = Plan(values, "x", "none", marks=("emulated",), period_ns=PERIOD_NS, views=("wakeup",))
+    plan = replace(plan, first_series={"name": "other"}, interval_ns=200 * PERIOD_NS)
+    first = [recording(tmp_path, replace(plan, run_id=load, load=load)) for load in ("none", "cpu")]
+    assert SLOWER.look([recording(tmp_path, replace(plan, run_id="a"))], first, 0.99, 0).rating is Rating.UNDECIDED
+    both = [recording(tmp_path, replace(plan, run_id=f"b-{load}", load=load)) for load in ("none", "cpu")]
+    assert SLOWER.look(both, first, 0.99, 0).rating is Rating.GOOD
+
+
 def test_more_time_does_not_decide_if_the_first_one_missed_periods(tmp_path: Path) -> None:
     """Most periods of the first configuration have no value; the other one is slower."""
     random = np.random.default_rng(1)
