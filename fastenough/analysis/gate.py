@@ -191,19 +191,38 @@ def subject_of(recording: Recording) -> str:
 
 def _act(recording: Recording) -> tuple[object, ...]:
     """Keys that must be equal in corresponding runs; other differences are reported."""
-    values = run_values(recording)
-    return (recording.head.probe, load_name(recording), recording.head.implementation, repr(values["act"]))
+    return (*_kind(recording), repr(run_values(recording)["act"]))
+
+
+def _kind(recording: Recording) -> tuple[object, ...]:
+    return (recording.head.probe, load_name(recording), recording.head.implementation)
+
+
+def _corresponds(run: Recording, base: Recording) -> bool:
+    """Whether a run is of the act of the baseline; versions of one tool may state different numbers of parameters."""
+    other_version = run.head.tool != base.head.tool and run.head.tool.name == base.head.tool.name
+    if not other_version or _kind(run) != _kind(base):
+        return _act(run) == _act(base)
+    return not any(key.name == "act" for key in differing_keys(run_values(run), run_values(base)))
 
 
 def beside(runs: Group, baselines: Group) -> list[tuple[Group, Group]]:
     """The runs in groups of one key, each with the most similar runs of the baseline, if any."""
     pairs: list[tuple[Group, Group]] = []
-    for group in grouped(runs):
-        alike = [other for other in grouped(baselines) if _act(other[0]) == _act(group[0])]
+    groups, base_groups = grouped(runs), grouped(baselines)
+    for group in groups:
+        alike = [other for other in base_groups if is_same_act(other[0], group[0])] or [
+            other for other in base_groups if _corresponds(group[0], other[0]) and _is_of_one_act(groups, other[0])
+        ]
         values = run_values(group[0])
         nearest = min(alike, key=lambda other: len(differing_keys(run_values(other[0]), values)), default=[])
         pairs.append((group, nearest))
     return pairs
+
+
+def _is_of_one_act(groups: Sequence[Group], base: Recording) -> bool:
+    """Whether the groups that correspond to a run of the baseline are of one act: else none of them is comparable."""
+    return len({_act(group[0]) for group in groups if _corresponds(group[0], base)}) == 1
 
 
 def departures(runs: Group, baselines: Group, allowed: AllowedDepartures) -> list[Departure]:
@@ -230,13 +249,11 @@ def _no_longer_measured(
 ) -> Iterator[Recording]:
     """The first run of each group of the baseline without a corresponding run (``on_each_board``: on its board)."""
 
-    def measured_as(run: Recording) -> tuple[object, ...]:
-        return (run.head.board if on_each_board else None, *_act(run))
-
-    measured = set(map(measured_as, runs))
     beside_ids = {nearest[0].run_id for _, nearest in pairs if nearest}
+    measured = [group[0] for group, _ in pairs]
     for base, *_ in grouped(baselines):
-        if base.run_id not in beside_ids and measured_as(base) not in measured:
+        on_boards = (run for run in measured if not on_each_board or run.head.board == base.head.board)
+        if base.run_id not in beside_ids and not any(_corresponds(run, base) for run in on_boards):
             yield base
 
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 
 from fastenough.analysis.bootstrap import Edges, difference_of
 from fastenough.analysis.compare import cautions
-from fastenough.analysis.gate import AllowedDepartures, Growth, Limit, departures
+from fastenough.analysis.gate import AllowedDepartures, Growth, Limit, beside, departures
 from fastenough.jobs.check import CheckResult, check
 from fastenough.jobs.limits import Limits
 from fastenough.jobs.nights import SinceChange, earlier_nights
@@ -157,6 +159,33 @@ def test_a_latency_of_missed_periods_only_does_not_pass(tmp_path: Path) -> None:
 
 
 NO_PASS = (Verdict.BROKEN, Verdict.INCONCLUSIVE)
+OLDER = {"tool": {"name": "test", "version": "-1"}}
+
+
+@pytest.mark.parametrize(
+    ("base", "stated", "sizes", "comparable"),
+    [
+        (OLDER, {}, (1,), True),
+        ({}, {}, (1,), False),
+        ({"tool": {"name": "other", "version": "-1"}}, {}, (1,), False),
+        (OLDER, {"size": 2}, (1,), False),
+        (OLDER, {}, (1, 2), False),
+    ],
+)
+def test_an_older_version_may_state_fewer_parameters(
+    base: dict[str, Any], stated: dict[str, Any], sizes: tuple[int, ...], comparable: bool, tmp_path: Path
+) -> None:
+    """Unless runs of several acts would be compared with the same run of the baseline."""
+    head: dict[str, Any] = {"parameters": {"mode": "sleep"} | stated}
+    plan = Plan(_values(1, 20), "base", begin_ns=0, head=head | base)
+    baseline = recording(tmp_path, plan)
+    runs = [
+        recording(tmp_path, replace(plan, run_id=f"run-{size}", head={"parameters": {"mode": "sleep", "size": size}}))
+        for size in sizes
+    ]
+    assert [bool(nearest) for _, nearest in beside(runs, [baseline])] == [comparable] * len(sizes)
+    missing = [one for one in departures(runs, [baseline], AllowedDepartures()) if "repeated" in one.requirement]
+    assert bool(missing) is (not comparable and len(sizes) == 1)
 
 
 def test_lost_and_renamed_latencies_are_departures(tmp_path: Path) -> None:
