@@ -333,10 +333,7 @@ class _Run:
             name: requested if ":" in str(requested) else f"{requested}:{thread}"
             for name, requested in self.site.late.items()
         }
-        entries = [
-            replace(entry, thread=entry.thread and entry.thread.partition(" ")[0].rpartition("-")[2])
-            for entry in self.settings.apply_all(late)
-        ]
+        entries = self.settings.apply_all(late)
         for transcript in dict.fromkeys((self.main, self.own)):
             transcript.add_settings(entries)
 

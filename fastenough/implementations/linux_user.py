@@ -13,6 +13,7 @@ from fastenough.implementations.catalogue import ProbeEntry, Value, check_parame
 from fastenough.implementations.task import Task
 from fastenough.model import BadInput
 from fastenough.settings import Settings
+from fastenough.settings.place import LINE_THREAD
 
 
 def probe_arguments(act: Act) -> list[str]:
@@ -45,8 +46,7 @@ def how_long(act: Act) -> str:
 class LinuxUser:
     name: str = "linux-user"
     kind: TaskKind = TaskKind.LINUX_USER
-    line_thread: str = "fasten"
-    """The name of our interrupt thread, which the kernel truncates."""
+    line_thread: str = LINE_THREAD
 
     def check(self, probe: str, parameters: Mapping[str, Iterable[Value]], known: Mapping[str, ProbeEntry]) -> None:
         if known:

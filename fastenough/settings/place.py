@@ -16,6 +16,8 @@ from fastenough.model import FastenoughError
 _FLAGS = {"other": "-o", "fifo": "-f", "rr": "-r", "batch": "-b", "idle": "-i"}
 _RESET = "SCHED_RESET_ON_FORK"
 BENCH = "bench"
+LINE_THREAD = "fasten"
+"""Begin of the name of the interrupt thread that serves an input of a task; the kernel truncates the rest."""
 _CPUS_ALLOWED = "Cpus_allowed_list:"
 
 

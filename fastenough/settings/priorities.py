@@ -10,7 +10,7 @@ from dataclasses import replace
 from fastenough.facts.tasks import TaskStat, parse_task
 from fastenough.link import Link
 from fastenough.model import NotApplicable
-from fastenough.settings.place import BENCH, TaskPlace
+from fastenough.settings.place import BENCH, LINE_THREAD, TaskPlace
 from fastenough.settings.setting import Requested, Setting, Step, integer
 
 _STATS = "/proc/[0-9]*/task/[0-9]*/stat"
@@ -54,7 +54,13 @@ def _irq_threads(link: Link, requested: Requested) -> list[Step]:
     if not tasks:
         condition = f" with {name!r} in its name" if name else ""
         raise NotApplicable(f"there is no interrupt thread{condition} (neither PREEMPT_RT nor threadirqs)")
-    return [(place, f"fifo:{priority}") for place, _ in tasks]
+    return [(_named(place), f"fifo:{priority}") for place, _ in tasks]
+
+
+def _named(place: TaskPlace) -> TaskPlace:
+    """Return the place of an interrupt thread; the number of that of an input differs from run to run."""
+    is_of_input = place.comm.partition("-")[2].startswith(LINE_THREAD)
+    return replace(place, recorded_name=LINE_THREAD) if is_of_input else place
 
 
 def _timer_threads(link: Link, requested: Requested) -> list[Step]:

@@ -385,6 +385,19 @@ def test_one_journal_per_board(state_directory: Path) -> None:
     assert default_journal(FakeLink({})) != default_journal(LocalLink())
 
 
+def test_the_thread_of_an_input_has_one_name_in_recordings() -> None:
+    """The kernel truncates it, after more or fewer digits of the interrupt; another thread is named as it is."""
+    fields = " ".join(["S", *["0"] * 18, "7", *["0"] * 17, "50", "1", *["0"] * 10])
+    names = {1: "irq/9-fastenoug", 2: "irq/123-fasteno", 3: "irq/45-gpio-fan"}
+    stats = {f"/proc/{tid}/task/{tid}/stat": f"{tid} ({name}) {fields}\n" for tid, name in names.items()}
+    places = [place for place, _ in SETTINGS["irq-threads"].steps(FakeLink(stats, {"chrt": ""}), 60)]
+    assert [dict(place.label()) for place in places] == [
+        {"thread": "fasten"},
+        {"thread": "fasten"},
+        {"thread": "irq/45-gpio-fan (3)"},
+    ]
+
+
 @pytest.mark.parametrize("former", [False, True])
 def test_a_board_is_restored_whichever_user_it_is_reached_as(state_directory: Path, former: bool) -> None:
     """By the journal that both users have, or by one of an older version, which was named after the user."""
