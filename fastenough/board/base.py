@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fastenough.facts import collect
@@ -61,7 +61,8 @@ class Booted:
     ``set_phase``: by how many ns of the board's time later the next measurements begin; None if the begin of a
     measurement is not exact.  ``watch``: context in which a command records beside the next measurement, and the
     function that returns afterwards what it did; None on a board where the bench starts and ends it.  ``costs``: return
-    what a cost model counted for the last measurement, None without one.
+    what a cost model counted for the last measurement, None without one.  ``kernel``: the fact of that name, as read at
+    the boot; empty on a board that boots its configurations itself.
     """
 
     link: Link
@@ -77,6 +78,7 @@ class Booted:
     set_phase: Callable[[int], None] | None = None
     watch: Callable[[Sequence[str]], AbstractContextManager[Callable[[], Completed]]] | None = None
     costs: Callable[[], bytes | None] = _no_costs
+    kernel: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Board(Protocol):
@@ -141,18 +143,22 @@ def marks_in(profile: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(mark for fact, mark in _MARKED.items() if profile.get(fact))
 
 
-def checked_configuration(link: Link, name: str) -> Configuration:
-    """Read the configuration of a board measured as booted; raise BadInput if its name contradicts the kernel."""
-    profile = collect(link, ("kernel", "kernel_config", "cmdline"))
-    fault = name_fault(profile, name)
+def kernel_profile(link: Link) -> Mapping[str, Any]:
+    """Read the facts that identify the configuration of a board."""
+    return collect(link, ("kernel", "kernel_config", "cmdline"))
+
+
+def checked_profile(link: Link, name: str) -> Mapping[str, Any]:
+    """Return these facts of a board measured as booted; raise BadInput if the name contradicts the kernel."""
+    profile = kernel_profile(link)
+    fault = name_fault(profile.get("kernel") or {}, name)
     if fault:
         raise BadInput(f"{fault}; boot the kernel that matches the name, or choose another name")
-    return configuration_in(profile, name)
+    return profile
 
 
-def name_fault(profile: Mapping[str, Any], name: str) -> str:
+def name_fault(kernel: Mapping[str, Any], name: str) -> str:
     """Return how the name of a configuration contradicts the running kernel; empty if it does not."""
-    kernel = profile.get("kernel") or {}
     preemption = kernel.get("preemption")
     for pattern, is_rt in ((_NAMES_RT, True), (_NAMES_STOCK, False)):
         if preemption and pattern.search(name) and (preemption == _RT) != is_rt:
@@ -164,7 +170,7 @@ def name_fault(profile: Mapping[str, Any], name: str) -> str:
 
 def configuration_of(link: Link, name: str) -> Configuration:
     """Read the configuration of a board from the board itself."""
-    return configuration_in(collect(link, ("kernel", "kernel_config", "cmdline")), name)
+    return configuration_in(kernel_profile(link), name)
 
 
 def installed_module(link: Link, name: str) -> str:

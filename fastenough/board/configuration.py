@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from fastenough.board.base import AS_BOOTED, Board, Booted, name_fault
-from fastenough.facts import collect
 from fastenough.link import BoardGone, Link
 from fastenough.model import BadInput, Configuration, FastenoughError
 from fastenough.words import output_lines
@@ -130,7 +129,7 @@ class SwitchableBoard:
         equal = (name for name, seen in self.seen.items() if _identity(seen) == _identity(running))
         same_as = next((name for name in equal if name != configuration), None)
         if same_as is None:
-            fault = name_fault(collect(booted.link, ("kernel",)), configuration)
+            fault = name_fault(booted.kernel, configuration)
             return f'{fault}; boot the right kernel, or set kernel = "*"' if fault else ""
         return (
             f"{runs} with the same kernel configuration and command line as "

@@ -23,7 +23,14 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from fastenough.board.base import AS_BOOTED, Booted, configuration_of, installed_module, require_configuration
+from fastenough.board.base import (
+    AS_BOOTED,
+    Booted,
+    configuration_in,
+    installed_module,
+    kernel_profile,
+    require_configuration,
+)
 from fastenough.board.console import Console
 from fastenough.board.files import file_for
 from fastenough.link import BoardGone
@@ -163,12 +170,14 @@ class LabgridBoard:
                 if configuration == POWER_CYCLED:
                     _act(self.place, "cycle")
                 with closing(self._connect(address_of(service), console)) as link:
+                    profile = kernel_profile(link)
                     yield Booted(
                         link,
-                        configuration_of(link, configuration),
+                        configuration_in(profile, configuration),
                         OWN_FILE,
                         last_words=partial(_last_words, link, console),
                         module=partial(installed_module, link),
+                        kernel=profile.get("kernel") or {},
                     )
         finally:
             if not self.keep_acquired:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
-from fastenough.board.base import AS_BOOTED, Booted, checked_configuration, installed_module
+from fastenough.board.base import AS_BOOTED, Booted, checked_profile, configuration_in, installed_module
 from fastenough.link import Link, LocalLink, find_probe
 from fastenough.model import BadInput
 
@@ -27,11 +27,13 @@ class LocalBoard:
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:
         probe = find_probe(self.link) if self.probe is None else self.probe
+        profile = checked_profile(self.link, configuration)
         yield Booted(
             self.link,
-            checked_configuration(self.link, configuration),
+            configuration_in(profile, configuration),
             probe,
             module=partial(installed_module, self.link),
+            kernel=profile.get("kernel") or {},
         )
 
 

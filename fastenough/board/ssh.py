@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from fastenough.board.base import AS_BOOTED, Booted, checked_configuration, installed_module
+from fastenough.board.base import AS_BOOTED, Booted, checked_profile, configuration_in, installed_module
 from fastenough.board.files import file_for
 from fastenough.link.ssh import OWN_FILE, Address, open_ssh, parse_address
 
@@ -29,8 +29,13 @@ class SshBoard:
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:
         with closing(open_ssh(self.address, file_for)) as link:
+            profile = checked_profile(link, configuration)
             yield Booted(
-                link, checked_configuration(link, configuration), OWN_FILE, module=partial(installed_module, link)
+                link,
+                configuration_in(profile, configuration),
+                OWN_FILE,
+                module=partial(installed_module, link),
+                kernel=profile.get("kernel") or {},
             )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from fastenough.board.base import checked_configuration
+from fastenough.board.base import checked_profile
 from fastenough.board.local import LocalBoard
 from fastenough.campaign import Campaign, Entry, Plan, Progress, StopRequest, run_campaign
 from fastenough.campaign.board_name import name_in_runs
@@ -95,10 +95,10 @@ def test_a_configuration_is_held_against_the_running_kernel(
     kernel = {"release": "6.1", "version": "", "preemption": preemption}
     monkeypatch.setattr("fastenough.board.base.collect", lambda link, names: {"kernel": kernel})
     if taken:
-        assert checked_configuration(LocalLink(), configuration).name == configuration
+        assert checked_profile(LocalLink(), configuration)["kernel"] == kernel
     else:
         with pytest.raises(BadInput, match=f"configuration {configuration}: .* 6.1 .* {preemption}"):
-            checked_configuration(LocalLink(), configuration)
+            checked_profile(LocalLink(), configuration)
 
 
 def _proof(recording: Recording) -> LoadProof:
