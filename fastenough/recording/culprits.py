@@ -155,7 +155,7 @@ def culprit_text(culprit: Culprit) -> str:
 
 def cause_of_delay(culprit: Culprit, delay_ns: float, *, in_timer_interrupt: bool = False) -> str:
     """The cause of a delay: a user of the CPU that took half of it or more, else the task that was running, else
-    the idle state that was left if the CPU was idle.
+    the idle state that was left if the CPU was idle.  The times of users are those of the whole wake-up.
 
     ``in_timer_interrupt``: the delay is between a timer's interrupt and the waking of its task, and the task
     waited for no other task.
