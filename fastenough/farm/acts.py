@@ -28,7 +28,7 @@ from fastenough.campaign.runner import on_board
 from fastenough.farm.child_process import end_with_parent
 from fastenough.jobs.pull import BoardAnnotations, BoardNames, PullResult, pull
 from fastenough.link.ring import Ring
-from fastenough.model import EMULATED, FastenoughError, Outcome
+from fastenough.model import EMULATED, BadInput, FastenoughError, Outcome
 from fastenough.recording.parsing import parsed_load
 from fastenough.store import Store
 
@@ -305,6 +305,11 @@ def measure(order: BoardOrder) -> ActAnswer:
     )
     plan, store = on_board(read_plan(Path(order["plan"])), order["board"]), Store(Path(order["store"]))
     os.environ.update(LG_COORDINATOR=order["coordinator"], LG_USERNAME=order["farm"])
+    if len(plan.configurations) > 1 and board.configurations() == (AS_BOOTED,):
+        raise BadInput(
+            f"{order['plan']} has several configurations ({', '.join(plan.configurations)}), but {order['board']} does "
+            "not boot them; remove configurations from the plan"
+        )
     campaign = run_campaign(
         plan,
         store,

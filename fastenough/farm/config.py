@@ -236,8 +236,14 @@ def _scheduled_plan(table: Table, base: Path) -> ScheduledPlan:
     path = shipped_plans().get(str(path.relative_to(base)), path) if path.is_relative_to(base) else path
     planned = ScheduledPlan(path, _dates(table))
     table.finish(_PLAN_KEYS)
-    if read_plan(path).boards:
+    plan = read_plan(path)
+    if plan.boards:
         raise table.fault(f"{path} sets board; remove board from plans of a farm", "file")
+    if plan.changes:
+        raise table.fault(
+            f"{path} has [[configuration]] tables; a farm does not change configurations, so remove them",
+            "file",
+        )
     return planned
 
 

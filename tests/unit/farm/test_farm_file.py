@@ -17,6 +17,7 @@ from fastenough.campaign.plan import shipped_plans
 from fastenough.cli.farm_boards import farm_board_command as board_command
 from fastenough.cli.farm_boards import farm_rebuild_command as rebuild_command
 from fastenough.cli.farm_boards import farm_status_command as status_command
+from fastenough.farm.acts import BoardOrder, measure
 from fastenough.farm.config import Farm, read_farm
 from fastenough.farm.processes import ActResult
 from fastenough.farm.run import _act_ended
@@ -160,6 +161,39 @@ def test_what_cannot_be_is_refused_in_one_line(tmp_path: Path, text: str, said: 
     with pytest.raises(BadInput) as refusal:
         read(tmp_path, text)
     assert said in str(refusal.value) and str(refusal.value).isprintable()
+
+
+TWO_KERNELS = """
+name = "two"
+configurations = ["a", "b"]
+[[run]]
+probe = "timer"
+duration = "1s"
+"""
+
+
+def test_a_plan_that_needs_another_kernel_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A farm boots no other kernel: the present one would be recorded under both names."""
+    plan = tmp_path / "two.toml"
+    plan.write_text(f'{TWO_KERNELS}[[configuration]]\nname = "b"\nkernel = "*"\n')
+    with pytest.raises(BadInput, match="does not change configurations"):
+        read(tmp_path, BOARD + '[[board.plan]]\nfile = "two.toml"')
+    plan.write_text(TWO_KERNELS)
+    for name in ("LG_COORDINATOR", "LG_USERNAME"):
+        monkeypatch.setenv(name, "")
+    order = BoardOrder(
+        farm="lab",
+        coordinator="c",
+        store=str(tmp_path / "store"),
+        state=str(tmp_path),
+        database="",
+        board="one",
+        stated_link="ssh://one",
+        plan=str(plan),
+        resume=False,
+    )
+    with pytest.raises(BadInput, match=r"several configurations \(a, b\)"):
+        measure(order)
 
 
 def test_what_the_farm_keeps_is_there_after_it_and_one_farm_writes_it(tmp_path: Path) -> None:
