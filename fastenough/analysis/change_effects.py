@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 
 from fastenough.analysis.bootstrap import ResampledQuantiles, difference_of
 from fastenough.analysis.clusters import holm
@@ -57,24 +58,27 @@ class ChangeEffect:
 def effect_of(
     pairs: Sequence[Pair], change: Mapping[str, str], load: str, campaign: str = "", confidence: float = CONFIDENCE
 ) -> ChangeEffect:
-    """The effect of a change, from pairs of runs."""
+    """The effect of a change, from pairs of runs: on the highest quantile whose interval is bounded."""
     sound, exclusions = sound_pairs(pairs, change)
     effects = paired(pairs, change, confidence)
     if effects is None:
         return ChangeEffect(change, load, 0, None, None, exclusions or (f"fewer than {LEAST_PAIRS} pairs",), campaign)
-    usable = [candidate for candidate in effects.effects if candidate.quantile <= TAIL_QUANTILE]
-    if not usable or effects.tail is None:
+    arms = _merged([pair.without for pair in sound]), _merged([pair.with_change for pair in sound])
+    usable = sorted(
+        (candidate for candidate in effects.effects if candidate.quantile <= TAIL_QUANTILE),
+        key=lambda candidate: candidate.quantile,
+        reverse=True,
+    )
+    widened = (_widened(candidate, arms, confidence) for candidate in usable)
+    effect = next((candidate for candidate in widened if all(map(isfinite, candidate.ends))), None)
+    if effect is None or effects.tail is None:
         reason = (
             "the runs are too short for any percentile"
             if effects.tail is None
             else "the percentiles lie among missed periods without a value"
         )
         return ChangeEffect(change, load, effects.pairs, None, None, (reason,), campaign)
-    effect = max(usable, key=lambda candidate: candidate.quantile)
-    arms = _merged([pair.without for pair in sound]), _merged([pair.with_change for pair in sound])
-    return ChangeEffect(
-        change, load, effects.pairs, _widened(effect, arms, confidence), effects.tail, effects.excluded, campaign
-    )
+    return ChangeEffect(change, load, effects.pairs, effect, effects.tail, effects.excluded, campaign)
 
 
 def _merged(runs: Sequence[Recording]) -> Merged:

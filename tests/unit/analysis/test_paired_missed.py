@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fastenough.analysis.change_effects import effect_of
 from fastenough.analysis.paired import Pair, paired
 from fastenough.recording import Recording
 from tests.support.presence import present
@@ -23,13 +24,15 @@ def _run(folder: Path, number: int, missed: int) -> Recording:
     return recording(folder, plan)
 
 
+def _pairs(folder: Path, number: int, missed: int) -> list[Pair]:
+    return [
+        Pair(_run(folder, 2 * place, 0), _run(folder, 2 * place + 1, missed), place % 2 == 0) for place in range(number)
+    ]
+
+
 @pytest.mark.parametrize(("missed", "quantiles"), [(0, [0.5, 0.95, 0.99]), (500, [0.5]), (2600, [])])
 def test_missed_activations_exceed_each_quantile(missed: int, quantiles: list[float], tmp_path: Path) -> None:
-    pairs = [
-        Pair(_run(tmp_path, 2 * number, 0), _run(tmp_path, 2 * number + 1, missed), number % 2 == 0)
-        for number in range(8)
-    ]
-    effects = present(paired(pairs), "effects")
+    effects = present(paired(_pairs(tmp_path, 8, missed)), "effects")
     assert [effect.quantile for effect in effects.effects] == quantiles
     tail = present(effects.tail, "rate")
     assert tail.direction == (missed > 0) and 0.005 < tail.without < 0.02
@@ -38,3 +41,13 @@ def test_missed_activations_exceed_each_quantile(missed: int, quantiles: list[fl
         truth = np.quantile(20_000 * np.random.default_rng(0).lognormal(0, 0.3, 10**6), 0.5 * 5000 / (5000 - missed))
         assert effect.direction == (missed > 0)
         assert effect.lower_ns < truth - 20_000 < effect.upper_ns
+
+
+@pytest.mark.parametrize(("missed", "quantile"), [(30, 0.99), (40, 0.95), (200, 0.5)])
+def test_a_change_is_judged_by_the_highest_quantile_with_a_bounded_interval(
+    missed: int, quantile: float, tmp_path: Path
+) -> None:
+    """Runs with the change may have their quantile among the missed activations, with 40 of 5,000 at 99 %."""
+    effect = present(effect_of(_pairs(tmp_path, 12, missed), {"a": "b"}, "none").effect, "effect")
+    assert effect.quantile == quantile
+    assert np.isfinite(effect.ends).all()
