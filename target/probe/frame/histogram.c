@@ -17,10 +17,24 @@ struct row {
 	int64_t low_ns, high_ns;
 };
 
+/* A bucket astride two microseconds belongs to the one it begins in; its width is that of the series. */
+static int64_t first_bucket_from(const struct series *series, int64_t ns)
+{
+	uint32_t index = (uint32_t)series_index(series, ns);
+	int64_t lower = (int64_t)fe_hist_lower(index, series->spec.k);
+
+	return lower < ns ? lower + (int64_t)fe_hist_width(index, series->spec.k) : lower;
+}
+
+/* Of the buckets that begin there. */
 static uint64_t count_between(const struct series *series, int64_t low_ns, int64_t high_ns)
 {
 	uint64_t count = 0;
 
+	if (low_ns > 0)
+		low_ns = first_bucket_from(series, low_ns);
+	if (high_ns >= 0 && high_ns < INT64_MAX)
+		high_ns = first_bucket_from(series, high_ns + 1) - 1;
 	if (!series->total.count || low_ns > series->total.max || high_ns < series->total.min)
 		return 0;
 	low_ns = low_ns < series->total.min ? series->total.min : low_ns;
@@ -71,20 +85,11 @@ static void print_counts(FILE *out, const struct row *row, char separator, int d
 	putc('\n', out);
 }
 
-/* A bucket astride two microseconds belongs to the one it begins in. */
-static int64_t first_bucket_from(int64_t ns)
-{
-	int32_t index = series_bucket(ns);
-	int64_t lower = (int64_t)fe_hist_lower((uint32_t)index, SERIES_K);
-
-	return lower < ns ? lower + (int64_t)fe_hist_width((uint32_t)index, SERIES_K) : lower;
-}
-
 static void print_rows(FILE *out, const struct run *run)
 {
 	for (int64_t us = 0; us < run->settings->histogram_us; us++) {
 		fprintf(out, "%06lld ", (long long)us);
-		print_counts(out, &(struct row){run, first_bucket_from(us * NS_PER_US), first_bucket_from((us + 1) * NS_PER_US) - 1},
+		print_counts(out, &(struct row){run, us * NS_PER_US, (us + 1) * NS_PER_US - 1},
 			     '\t', 6);
 	}
 }
@@ -152,7 +157,7 @@ static void print_columns(FILE *out, const struct run *run)
 
 static void print(FILE *out, const struct run *run)
 {
-	int64_t end_ns = first_bucket_from(run->settings->histogram_us * NS_PER_US);
+	int64_t end_ns = run->settings->histogram_us * NS_PER_US;
 
 	print_columns(out, run);
 	fprintf(out, "# Before the due time: ");
