@@ -27,8 +27,6 @@ void json_order(struct json *json, const struct series *series, const int64_t *r
 /* record_event.c */
 /* Events of the interval that ended with the last flip; the next interval may belong to another recording. */
 void record_events(struct run *run, struct series *series);
-/* The latest maximum for which the ring had no room. */
-void record_dropped_maximum(struct run *run, struct series *series);
 /* The last maximum of each series, beyond the limit of events. */
 void record_deferred_maxima(struct run *run);
 /* One event, without regard to the limit of events. */

@@ -107,11 +107,6 @@ void record_events(struct run *run, struct series *series)
 
 	for (uint32_t left = epoch ? epoch->events : 0; left && series_next_event(series, &event); left--)
 		record_source_event(run, series, &event);
-}
-
-void record_dropped_maximum(struct run *run, struct series *series)
-{
-	if (series->dropped_max.maximum)
-		record_source_event(run, series, &series->dropped_max);
-	series->dropped_max.maximum = false;
+	if (epoch && epoch->dropped_max.maximum) /* later than those for which the ring had room */
+		record_source_event(run, series, &epoch->dropped_max);
 }

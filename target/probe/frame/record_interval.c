@@ -103,9 +103,7 @@ void record_interval(struct run *run, bool last)
 
 	for_each_series(entry, run)
 		record_events(run, entry->series);
-	/* The publisher sends events with the interval that follows.  A source has none left; a worker's ring may have had no
-	 * room for its greatest value, which then comes after the interval. */
-	if (last && run->source)
+	if (last) /* the publisher sends events with the interval that follows */
 		record_deferred_maxima(run);
 	machine_read(run, &now);
 	since = counters_since(&now, &run->at_begin);
@@ -126,8 +124,6 @@ void record_interval(struct run *run, bool last)
 	json_close(json, '}');
 	if (recording(run))
 		line_end(run);
-	for_each_series(entry, run)
-		record_dropped_maximum(run, entry->series);
 	run->begin = end;
 	run->at_begin = now;
 }

@@ -116,7 +116,6 @@ struct series {
 	uint64_t total_lost, total_missed, total_gaps;
 	int64_t total_rises[SERIES_EDGES + 1];
 	struct exceedances total_over;
-	struct event dropped_max; /* from the epoch read last */
 	struct event deferred_max;  /* the latest maximum beyond the recording's limit of events; owns its culprit */
 	int64_t recorded_max_ns;       /* the greatest maximum recorded */
 	int highest_cpu;       /* where it was measured, of an act that belongs to no single CPU; -1: not known */

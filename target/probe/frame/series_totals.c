@@ -130,7 +130,6 @@ void series_accumulate(struct series *series, struct epoch *epoch)
 	epoch->lost = epoch->missed = 0;
 	epoch->events = 0;
 	accumulate_order(series, epoch);
-	series->dropped_max = epoch->dropped_max;
 	epoch->dropped_max = (struct event){0};
 }
 

@@ -97,7 +97,6 @@ static void forget(struct run *run, struct series *series)
 	forget_events(series, epoch);
 	series_accumulate(series, epoch);
 	series_reset_totals(series);
-	series->dropped_max.maximum = false;
 }
 
 /* The flip also ends the state of the writers about earlier values. */
