@@ -162,11 +162,24 @@ def excluded_by(
     questions = requirements_of_runs(judged, assessment)
     others = find_excluded(questions, runs_alike(judged, store))
     excluded = [*deleted_alike(questions, store), *others]
-    show = {Verdict.PASS: meets_together, Verdict.FAIL: fails_together}.get(assessment.verdict)
     refused = assessment.verdict is Verdict.PASS and selection is Selection.CHOSEN
-    if show is None or refused or not others or selection is Selection.ONLY_THESE:
+    if not others or refused or selection is Selection.ONLY_THESE:
         return excluded, True
-    return excluded, show(judged, [store.load(run.run_id) for run in others], assessment)
+    return excluded, _agree_with(judged, assessment, [run.run_id for run in others], store)
+
+
+def _agree_with(judged: Sequence[Recording], assessment: Assessment, run_ids: Sequence[str], store: Store) -> bool:
+    """Whether other runs, together with the judged ones, show the same PASS or FAIL.
+
+    A run that is BROKEN cannot support either verdict: a FAIL is shown without it, a PASS also with it.
+    """
+    if assessment.verdict not in (Verdict.PASS, Verdict.FAIL):
+        return True
+    others = [store.load(run_id) for run_id in run_ids]
+    sound = [run for run in others if judge([run]).verdict is not Verdict.BROKEN]
+    if assessment.verdict is Verdict.FAIL:
+        return fails_together(judged, sound, assessment)
+    return all(meets_together(judged, runs, assessment) for runs in (sound, others))
 
 
 def deleted_alike(questions: Sequence[RequiredOfRun], store: Store, since_ns: int = -1) -> list[ExcludedRuns]:

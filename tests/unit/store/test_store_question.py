@@ -23,7 +23,7 @@ from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.building import HeadAdditions, completed_head
 from fastenough.store import Store
-from tests.support.recordings import Plan, RunFields, recording, write
+from tests.support.recordings import COUNTERS, Plan, RunFields, recording, write
 
 LIMIT = Requirement(200_000)
 
@@ -122,6 +122,18 @@ def _stored(store: Store, scratch: Path, worst_ns: int, times: int = 1, **more: 
         writer.line(line)
     writer.end()
     return store.load(writer.id)
+
+
+@pytest.mark.parametrize(("first", "newest", "expected"), [(2, 0, Verdict.INCONCLUSIVE), (0, 11, Verdict.FAIL)])
+def test_broken_runs_of_the_kind_support_no_verdict(first: int, newest: int, expected: Verdict, tmp_path: Path) -> None:
+    """Runs of a throttled board have no miss: they neither help a PASS nor dilute a FAIL.  Numbers of misses."""
+    store, allowed = Store(tmp_path / "store"), Requirement(200_000, 2e-4, longest_burst=1)
+    if first:
+        _stored(store, tmp_path, 250_000, times=first)
+    for _ in range(2):
+        _stored(store, tmp_path, 100_000, counters=COUNTERS | {"throttled": 3})
+    judged = _stored(store, tmp_path, 250_000 if newest else 100_000, times=newest or 1)
+    assert judge_asked([judged], Question(allowed, 0.95), store).verdict is expected
 
 
 def test_a_pass_of_the_best_of_several_runs_is_refused_unless_that_is_stated(tmp_path: Path) -> None:
