@@ -67,9 +67,10 @@ def across_kernels(figures: Sequence[Figure]) -> list[Figure]:
     return [figure for figure in figures if len(kernels[figure.implementation]) > 1]
 
 
-def _maximum(figure: Figure) -> Cell:
-    text = words.microseconds(figure.maximum_ns)
-    return Cell(figure.maximum_ns, f"> {text}" if figure.exceeds_range else text)
+def _maximum(figure: Figure, time: Callable[[Any], str] = words.microseconds) -> Cell:
+    """The maximum; of one that is unknown its lower bound."""
+    sign = "≥ " if figure.exceeds_range else ""
+    return Cell(figure.maximum_ns, f"{sign}{time(figure.maximum_ns)}")
 
 
 def percentile_table(name: str, caption: str, quantity: str, figures: Sequence[Figure], note: str) -> ReportTable:
@@ -144,10 +145,13 @@ def _stress_rows(figures: Sequence[Figure | None], rounding: Rounding) -> list[l
         else Cell(figure.minimum_ns, rounding.least(figure.minimum_ns))
         for figure in figures
     ]
+    maxima = [
+        None if figure is None or figure.maximum_ns is None else _maximum(figure, rounding.time) for figure in figures
+    ]
     return [
         ["Min", *least],
         ["Average", *(figure and figure.mean_ns for figure in figures)],
-        ["Max", *(figure and figure.maximum_ns for figure in figures)],
+        ["Max", *maxima],
     ]
 
 
@@ -248,8 +252,8 @@ def own_figure(group: RunGroup, kind: SeriesKind) -> Figure:
         mean_ns=measures.mean_ns,
         median_ns=measures.quantile(0.5).value_ns,
         p95_ns=measures.quantile(0.95).value_ns,
-        maximum_ns=measures.maximum_ns,
-        exceeds_range=False,
+        maximum_ns=measures.maximum_ns if measures.maximum_at_least_ns is None else measures.maximum_at_least_ns,
+        exceeds_range=measures.maximum_at_least_ns is not None,
         printed_95_khz=None,
         printed_100_khz=None,
         transfer="",

@@ -9,6 +9,7 @@ import random
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from fastenough.report.gate_summary import _quantiles as _quantiles_as_markdown
 from fastenough.report.latency import _maximum_text
 from fastenough.report.sections import heat_map
 from fastenough.report.sections.bounds import rate_bounds
+from fastenough.report.source_tables import maxima_by_kernel, own_figure, stress_table
 from fastenough.store import Store
 from fastenough.web.pages.compare import _table as _compared_table
 from tests.support.cli_calls import ROOT, command_line
@@ -692,6 +694,14 @@ def test_a_maximum_beyond_the_histogram_is_at_least_its_end(tmp_path: Path) -> N
     assert [bounds.cells(row)[7].text for row in bounds.rows] == ["≥ 3.00", "2.00"]
     per_cpu = context.entries[0].kind.per_cpu
     assert [_maximum_text(values) for values in per_cpu] == ["≥ 3.00 µs", "2.00 µs"]
+    figure = own_figure(context.entries[0].group, context.entries[0].kind)
+    measured = [replace(figure, board=board, configuration=kernel) for board in "ab" for kernel in ("stock", "rt")]
+    (by_kernel,) = maxima_by_kernel(
+        "maxima", "Maxima", [*measured, replace(measured[0], maximum_ns=2000.0, exceeds_range=False)]
+    )
+    assert {cell.text for row in by_kernel.rows for cell in by_kernel.cells(row)[1:]} == {"≥ 3.00"}
+    loads = stress_table("loads", "By load", [figure, replace(figure, load="cpu")])
+    assert [cell.text for cell in loads.cells(loads.rows[-1])[1:]] == ["≥ 3.00"] * 2
 
 
 def test_no_quantile_is_known_if_the_number_beyond_the_histogram_is_not(tmp_path: Path) -> None:
