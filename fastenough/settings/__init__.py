@@ -242,11 +242,13 @@ class Settings:
         Values that a run changed within this context were changed last.
         """
         of_runs: tuple[str, ...] = ()
-        if run_journal(self._path).exists():
-            with Settings(self._link, run_journal(self._path)) as runs:
-                of_runs = runs.restored
-                self.warnings += runs.warnings
-        self.restored = (*of_runs, *self._restore_own())
+        try:
+            if run_journal(self._path).exists():
+                with Settings(self._link, run_journal(self._path)) as runs:
+                    of_runs = runs.restored
+                    self.warnings += runs.warnings
+        finally:  # also if a value that a run changed cannot be restored
+            self.restored = (*of_runs, *self._restore_own())
 
     def _restore_own(self) -> tuple[str, ...]:
         """Restore the values in this journal; return their places."""

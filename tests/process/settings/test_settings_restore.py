@@ -340,6 +340,30 @@ def test_the_speed_of_the_governor_userspace_is_put_back(tmp_path: Path, request
         assert _value(link, CPUFREQ.format(cpu, "setspeed")) == speed
 
 
+def test_a_value_of_a_run_that_cannot_be_put_back_keeps_none_of_its_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(STATE_SETTING, str(tmp_path))
+    of_campaign, of_run = (CPUFREQ.format(cpu, "governor") for cpu in (0, 1))
+
+    class Refusing(FakeLink):
+        def write(self, path: str, content: bytes) -> None:
+            if path == of_run:
+                raise PermissionError(13, "Permission denied")
+            super().write(path, content)
+
+    link = Refusing({of_campaign: "performance", of_run: "performance"} | BOOT_ID)
+    journal = default_journal(link)
+    for of, path in ((journal, of_campaign), (run_journal(journal), of_run)):
+        entry = {"boot_id": "aaaa", "place": FilePlace(path).entry(), "original": "ondemand"}
+        of.write_text(json.dumps(entry) + "\n")
+        of.chmod(0o600)
+    with pytest.raises(FastenoughError, match="doctor --restore, as root or with sudo"):
+        restore(link)
+    assert (_value(link, of_campaign), _value(link, of_run)) == ("ondemand", "performance")
+    assert journal.read_bytes() == b"" != run_journal(journal).read_bytes()
+
+
 def test_after_a_reboot_there_is_nothing_to_put_back(tmp_path: Path) -> None:
     link = _governors()
     (tmp_path / "journal").write_bytes(_noted("before the reboot", "other"))
