@@ -167,7 +167,9 @@ def _describe(summary: RunSummary, head: Head, end: End | None) -> RunSummary:
         return known
     wakeups = import_module("fastenough.recording.wakeups")
     way = wakeups.longest_way(head, {number: totals.taken for number, totals in end.series.items()})
-    name = way if wakeups.is_monitor(head) else next((series.name for series in head.series), None)
+    holding = [series.name for series in head.series if series.id in end.series and end.series[series.id].taken]
+    names = [way] if wakeups.is_monitor(head) else [*holding, *(series.name for series in head.series)]
+    name = next(iter(names), None)
     tick_ps = {series.id: series.tick_ps or 1000 for series in head.series if series.name == name}
     ends = {number: totals for number, totals in end.series.items() if number in tick_ps}
     worst = [totals.maximum * tick_ps[number] // 1000 for number, totals in ends.items() if totals.maximum is not None]

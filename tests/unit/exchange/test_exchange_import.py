@@ -654,6 +654,19 @@ def test_the_least_maximum_is_beyond_the_longest_histogram(tmp_path: Path) -> No
 
 
 @pytest.mark.check
+def test_a_list_has_the_values_of_an_import_whose_first_series_is_empty(tmp_path: Path) -> None:
+    """Interrupts come first in output of rtla, also if none was counted."""
+    text = (
+        "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:10:00\n"
+        "Index   IRQ-000   Thr-000\n1 0 50\n2 0 70\nover: 0 0\n"
+    )
+    (tmp_path / "output.txt").write_text(text)
+    store = tmp_path / "store"
+    assert command_line("import", str(tmp_path / "output.txt"), "--store", str(store)).returncode == 0
+    (run,) = Store(store).runs()
+    assert (run.samples, run.worst_ns) == (120, 2_000)
+
+
 def test_no_maximum_is_printed_if_one_cpu_has_an_unknown_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
