@@ -30,7 +30,7 @@ class LongerRecording:
     maxima_ns: Mapping[tuple[str, int | None], float]
 
     def maximum_of(self, recording: Recording, series: Series) -> LongerRun | None:
-        """The maximum of the same kind of series on the same CPU; None if it holds no value."""
+        """The maximum of the same kind of series on the same CPU; None if it is unknown or there is no value."""
         maximum_ns = self.maxima_ns.get(_key(recording, series))
         return None if maximum_ns is None else LongerRun(self.run_id, self.duration_ns, maximum_ns)
 
@@ -41,9 +41,10 @@ def longer_recording(recording: Recording) -> LongerRecording:
         recording.run_id,
         recording.duration_ns,
         {
-            _key(recording, series): merged.maximum_ns
+            _key(recording, series): maximum_ns
             for series in recording.series
-            if series.refused is None and (merged := merge_samples([(recording, series)])).maximum_ns is not None
+            if series.refused is None
+            and (maximum_ns := merge_samples([(recording, series)]).known_maximum_ns) is not None
         },
     )
 

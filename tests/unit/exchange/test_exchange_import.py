@@ -21,6 +21,7 @@ from fastenough.analysis.bootstrap import ResampledQuantiles
 from fastenough.analysis.compare import compare
 from fastenough.analysis.estimates import estimates
 from fastenough.analysis.extremal import extremal_indices
+from fastenough.analysis.longer_runs import longer_recording
 from fastenough.analysis.measures import QUANTILES, Measures, measure, quantile_of, quantile_range
 from fastenough.analysis.merged import merge_samples
 from fastenough.analysis.uncertainty import budget_of
@@ -684,6 +685,11 @@ def test_no_maximum_is_printed_if_one_cpu_has_an_unknown_one(
     )
     assert capsys.readouterr().out == ""
     assert compare(recording, recording)[0].maxima_ns == (None, None)
+    longer = longer_recording(recording)
+    maxima_ns = [
+        present(longer.maximum_of(recording, series), "longer run").maximum_ns for series in recording.series[:1]
+    ]
+    assert (maxima_ns, longer.maximum_of(recording, recording.series[1])) == ([2_000], None)
 
 
 def test_a_maximum_beyond_the_histogram_is_at_least_its_end(tmp_path: Path) -> None:
@@ -694,6 +700,8 @@ def test_a_maximum_beyond_the_histogram_is_at_least_its_end(tmp_path: Path) -> N
     )
     (tmp_path / "content").write_bytes(text.encode())
     run = recorded(tmp_path / "content", tmp_path)
+    unknown, known = (longer_recording(run).maximum_of(run, series) for series in run.series)
+    assert (unknown, present(known, "longer run").maximum_ns) == (None, 2_000)
     (comparison,) = compare(run, run)
     assert "| maximum (no test) | ≥ 3.00 | ≥ 3.00 |" in " ".join(_quantiles_as_markdown(comparison))
     assert "Maxima ≥ 3.00 µs and ≥ 3.00 µs" in _compared_table(1, comparison, "second").note
