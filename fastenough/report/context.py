@@ -96,8 +96,11 @@ class RunGroup:
             for series in recording.series:
                 if series.refused is None:
                     parts.setdefault(kind_text(recording, series), []).append((recording, series))
-        judged = {series.id for series in judged_series(self.recordings[0])}
-        return tuple(self._kind(members, members[0][1].id in judged) for members in parts.values())
+        judged = {(one.run_id, series.id) for one in self.recordings for series in judged_series(one)}
+        return tuple(
+            self._kind(members, any((recording.run_id, series.id) in judged for recording, series in members))
+            for members in parts.values()
+        )
 
     @staticmethod
     def _kind(members: list[tuple[Recording, Series]], judged: bool) -> SeriesKind:

@@ -13,7 +13,7 @@ import pytest
 from fastenough.analysis import judge, words
 from fastenough.analysis.machine import COUNTERS as MEANINGS
 from fastenough.model import Requirement
-from fastenough.report.context import make_context
+from fastenough.report.context import RunGroup, make_context
 from fastenough.report.document import Cell, Column, ReportTable
 from fastenough.report.formats import _LATEX, latex, markdown, unbroken, with_units
 from fastenough.report.overview import first_table
@@ -118,6 +118,16 @@ def test_what_says_nothing_takes_no_column(tmp_path: Path) -> None:
     assert zero.text.startswith("0 in every run: steps of the wall clock; ") and "major page faults" in zero.text
     assert unknown.text.partition(": ")[2].startswith("time taken by the hypervisor; ")
     assert "real-time core" not in unknown.text, "Linux has none that could say so"
+
+
+@pytest.mark.parametrize("order", [("fewer", "more"), ("more", "fewer")])
+def test_a_series_that_any_run_of_a_group_has_is_judged(tmp_path: Path, order: tuple[str, str]) -> None:
+    views = {"fewer": ("wakeup_corrected",), "more": ("wakeup_corrected", "jitter")}
+    head = {"probe": "made-up"}
+    runs = tuple(
+        recording(tmp_path, Plan(latencies(1)[:1], run_id=name, views=views[name], head=head)) for name in order
+    )
+    assert {kind.name for kind in RunGroup(runs, "").judged_kinds} == {"wakeup_corrected", "jitter"}
 
 
 @pytest.mark.check
