@@ -6,11 +6,9 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from glob import escape
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -67,26 +65,14 @@ STATE_SETTING = "FASTENOUGH_STATE"
 
 
 def default_journal(link: Link) -> Path:
-    """Return the path of a board's journal: one per board, whatever the store and the user on the board."""
+    """Return the path of a board's journal: one per board, whatever the store."""
     if os.environ.get(STATE_SETTING):
         directory = Path(os.environ[STATE_SETTING])
     elif os.geteuid() == 0:
         directory = Path("/var/lib/fastenough")
     else:
         directory = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "fastenough"
-    return directory / f"{_USER.sub('', link.name).replace('/', '_')}.journal"
-
-
-_USER = re.compile(r"[^/@]*@")
-"""The user in the name of a board behind ssh."""
-
-
-def _former_journals(link: Link, journal: Path) -> list[Path]:
-    """Return the existing journals of older versions beside a journal; their names contain the user on the board."""
-    name = _USER.sub("", link.name)
-    scheme, separator, host = name.rpartition("//")
-    pattern = f"{escape((scheme + separator).replace('/', '_'))}*@{escape(host.replace('/', '_'))}"
-    return sorted(path for end in ("", "-cell") for path in journal.parent.glob(f"{pattern}{end}{journal.suffix}"))
+    return directory / f"{link.name.replace('/', '_')}.journal"
 
 
 def place_name(entry: JournalEntry, link: Link) -> str:
@@ -103,9 +89,9 @@ def run_journal(journal: Path) -> Path:
 
 
 def journals(link: Link) -> list[Path]:
-    """Return the existing journals of a board: of the campaign, of its runs, and of older versions."""
+    """Return the existing journals of a board: of the campaign, and of its runs."""
     journal = default_journal(link)
-    return [*(path for path in (journal, run_journal(journal)) if path.exists()), *_former_journals(link, journal)]
+    return [path for path in (journal, run_journal(journal)) if path.exists()]
 
 
 def unrestored(link: Link, journal: Path) -> tuple[str, ...]:
@@ -160,10 +146,6 @@ class Settings:
                 if machine is not None:
                     opened.callback(os.close, machine)
             self._restore()
-            for former in _former_journals(link, default) if journal_path in (None, default) else ():
-                with Settings(link, former) as earlier:
-                    self.restored += earlier.restored
-                    self.warnings += earlier.warnings
             self._opened = opened.pop_all()
 
     def __enter__(self) -> Self:

@@ -18,7 +18,7 @@ from fastenough.facts.cpu import list_form
 from fastenough.link import FakeLink, LocalLink
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.recording.head import RecordedSetting
-from fastenough.settings import SETTINGS, STATE_SETTING, Settings, default_journal, journals, restore, run_journal
+from fastenough.settings import SETTINGS, STATE_SETTING, Settings, default_journal, restore, run_journal
 from fastenough.settings.place import FilePlace, TaskPlace, start_ticks
 from tests.support.huge_pages import HUGE_PAGES, other_value
 from tests.support.presence import present
@@ -420,25 +420,6 @@ def test_the_thread_of_an_input_has_one_name_in_recordings() -> None:
         {"thread": "fasten"},
         {"thread": "irq/45-gpio-fan (3)"},
     ]
-
-
-@pytest.mark.parametrize("former", [False, True])
-def test_a_board_is_restored_whichever_user_it_is_reached_as(state_directory: Path, former: bool) -> None:
-    """By the journal that both users have, or by one of an older version, which was named after the user."""
-    link, other = _governors(), _governors()
-    link.name, other.name = "ssh://root@board:22", "ssh://tester@board:22"
-    killed = Settings(link, state_directory / "ssh:__root@board:22.journal" if former else None)
-    killed.apply("governor", "performance")
-    killed._opened.close()
-    other._files = link._files
-    assert _value(other, CPUFREQ.format(0, "governor")) == "performance"
-    assert killed._journal._path in journals(other)
-    with Settings(other) as settings:
-        assert len(settings.restored) == 2
-    assert _value(other, CPUFREQ.format(0, "governor")) == "powersave"
-    elsewhere = FakeLink(BOOT_ID)
-    elsewhere.name = "ssh://root@oard:22"
-    assert journals(elsewhere) == []
 
 
 def test_every_setting_says_what_it_is() -> None:
