@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -106,8 +106,8 @@ def measure(site: BoardSetup, spec: RunSpec, context: RunContext) -> Transcript:
             added = replace(added, load=load.stated, settings=(*added.settings, *entries))
             if site.plan.monitor:
                 act = replace(act, thread_name=own_thread_name(site.booted) if spec.implementation == DEFAULT else "")
-            monitor = stack.enter_context(watch_run(site, spec, context, added, load, act=act))
-            made = _Run(site, spec, context, act, settings, added, load, monitor).whole()
+                stack.enter_context(watch_run(site, spec, context, added, load, thread_name=act.thread_name))
+            made = _Run(site, spec, context, act, settings, added, load).whole()
     except (BadInput, GaugeLost, StorageFailure):
         raise
     except FastenoughError as error:
@@ -174,33 +174,21 @@ def head_additions(board: RecordedBoard, booted: Booted, settings: Sequence[Reco
     )
 
 
-@contextmanager
 def watch_run(
-    site: BoardSetup, spec: RunSpec, context: RunContext, added: HeadAdditions, load: ActiveLoad, *, act: Act
-) -> Iterator[Transcript | None]:
-    """Context in which the monitor watches the run, if the plan has one; yields the monitor's transcript.
+    site: BoardSetup, spec: RunSpec, context: RunContext, added: HeadAdditions, load: ActiveLoad, *, thread_name: str
+) -> AbstractContextManager[None]:
+    """Context in which the monitor watches the run; it is loaded before the warm-up, since loading disturbs.
 
-    It is loaded before the warm-up, since loading disturbs.  Its head is written once the late settings are made.  The
-    samples of a load within the run are not those of the monitor's intervals.
+    The samples of a load within the run are not those of the monitor's intervals.
     """
-    if not site.plan.monitor:
-        yield None
-        return
     used = load.follow() if site.booted.watch is None else no_load
     transcript = Transcript(partial(context.begin, MONITORED), replace(added, requirement=None), load.proof, used)
-    if site.late and _line_thread(spec, act):
-        transcript.hold()
-    with monitor_beside(site.booted, spec, transcript, context.store, context.tell, thread_name=act.thread_name):
-        try:
-            yield transcript
-        finally:
-            transcript.release()
+    return monitor_beside(site.booted, spec, transcript, context.store, context.tell, thread_name=thread_name)
 
 
 @dataclass
 class _Run:
-    """One run in progress.  ``own``: the board's recording; ``main``: the instrument's if there is one, else ``own``;
-    ``monitor``: that of the monitor beside the run, if there is one.
+    """One run in progress.  ``own``: the board's recording; ``main``: the instrument's if there is one, else ``own``.
 
     ``reasons``: why the run failed, if the board or the instrument was lost.
     """
@@ -212,7 +200,6 @@ class _Run:
     settings: Settings
     added: HeadAdditions
     load: ActiveLoad
-    monitor: Transcript | None = None
     reasons: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -337,7 +324,7 @@ class _Run:
     def _late_settings(self) -> None:
         """Apply the late settings to the thread that serves the input, or to the threads that they name.
 
-        They are recorded in the heads of the run and of its monitor, which are not written yet.
+        They are recorded in the heads of the run, which are not written yet.  The head of the monitor already is.
         """
         thread = _line_thread(self.spec, self.act)
         if not thread or not self.site.late:
@@ -347,10 +334,8 @@ class _Run:
             for name, requested in self.site.late.items()
         }
         entries = self.settings.apply_all(late)
-        for transcript in dict.fromkeys(filter(None, (self.main, self.own, self.monitor))):
+        for transcript in dict.fromkeys((self.main, self.own)):
             transcript.add_settings(entries)
-        if self.monitor is not None:
-            self.monitor.release()
 
     def _revise_end(self, end: JsonLine) -> JsonLine:
         """Return the end line; a task that the bench ended by a signal is completed, unless something else failed."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -103,23 +102,10 @@ class Transcript:
         self.reasons: tuple[str, ...] = ()
         self.worst_ns: dict[str, int] = {}
         self.tally = Tally()
-        self._turn = threading.Lock()
-        self._held: list[bytes] | None = None
 
     def add_settings(self, entries: Sequence[RecordedSetting]) -> None:
         """Add settings to the head, if it is not written yet."""
         self._added = replace(self._added, settings=(*self._added.settings, *entries))
-
-    def hold(self) -> None:
-        """Write nothing until :meth:`release`: settings may be added that are made while the program runs."""
-        self._held = []
-
-    def release(self) -> None:
-        """Write the lines taken since :meth:`hold`, and further ones at once."""
-        with self._turn:
-            held, self._held = self._held or (), None
-            for raw in held:
-                self._take(raw)
 
     @property
     def profile(self) -> Mapping[str, Any] | None:
@@ -127,15 +113,7 @@ class Transcript:
         return self._added.profile
 
     def take(self, raw: bytes) -> str | None:
-        """Pass one line on and return its type; return None for an incomplete line, left by a killed probe, and for one
-        that is held back."""
-        with self._turn:
-            if self._held is None:
-                return self._take(raw)
-            self._held.append(raw)
-            return None
-
-    def _take(self, raw: bytes) -> str | None:
+        """Pass one line on and return its type; return None for an incomplete line, left by a killed probe."""
         if not raw.endswith(b"\n"):
             return None
         try:

@@ -17,7 +17,6 @@ from fastenough.link.base import Completed
 from fastenough.model import Configuration, Outcome
 from fastenough.recording import LoadProof
 from fastenough.recording.building import HeadAdditions, line_bytes
-from fastenough.recording.head import RecordedSetting
 from fastenough.store import Store
 from tests.support.monitor_recordings import Watched, lines
 
@@ -63,22 +62,6 @@ def test_its_recording_is_taken_after_the_measurement(tmp_path: Path) -> None:
     assert transcript.writer is not None and told == []
     assert store.load(transcript.writer.id).outcome is Outcome.COMPLETED
     assert given[0][0] == PROGRAM and {"--comm=fastenough-0000", "--until-interrupt", "--record=-"} <= set(given[0])
-
-
-def test_the_head_waits_for_settings_that_are_made_late(tmp_path: Path) -> None:
-    """The thread that serves an input exists only after the start of the task that requests it."""
-    store, late = Store(tmp_path), RecordedSetting("irq-threads", "fifo:99", "fifo:99", thread="fasten")
-    transcript = Transcript(partial(store.begin, {}), HeadAdditions("board"), lambda: LoadProof(None, True))
-    transcript.hold()
-    *first, last = map(line_bytes, lines(Watched()))
-    assert [transcript.take(line) for line in first] == [None] * len(first) and transcript.writer is None
-    transcript.add_settings([late])
-    transcript.release()
-    assert transcript.take(last) == "end"
-    transcript.seal()
-    assert transcript.writer is not None
-    recording = store.load(transcript.writer.id)
-    assert late in recording.head.settings and len(recording.intervals) == len(first) - 1 - len(recording.events)
 
 
 def test_a_monitor_that_could_not_run_is_told_with_its_message(tmp_path: Path) -> None:
