@@ -6,7 +6,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -208,7 +208,8 @@ class Settings:
         return {"boot_id": self._boot_id, "place": place.entry(), "original": original}
 
     def _dependents(self, place: Place) -> list[JournalEntry]:
-        """Entries of what the kernel forgets with the value of a place: older ones, since it is restored after that."""
+        """Entries of values that the kernel discards when this place changes.  They precede its entry, so they are
+        restored after it, and not while it cannot be restored (``needs``)."""
         if not isinstance(place, FilePlace) or not place.dependent:
             return []
         dependent = FilePlace(place.dependent)
@@ -216,7 +217,7 @@ class Settings:
             original = dependent.read(self._link)
         except (OSError, PlaceGone):
             return []
-        return [self._entry(dependent, original)] if original.isdecimal() else []
+        return [{**self._entry(dependent, original), "needs": place.entry()}] if original.isdecimal() else []
 
     def _restore(self) -> None:
         """Restore all values, newest first; those before a reboot are skipped.
@@ -240,7 +241,8 @@ class Settings:
         restored: list[JournalEntry] = []
         for entry in reversed(entries):
             try:
-                fault = self._restore_entry(entry)
+                needed = (fault for other, fault in failed if other["place"] == entry.get("needs"))
+                fault = next(needed, None) or self._restore_entry(entry)
             except UnusableEntry as reason:
                 damaged.append((json.dumps(entry), str(reason)))
                 continue
@@ -250,10 +252,23 @@ class Settings:
         if damaged:
             self.warnings += self._journal.store_damaged(damaged)
         failed_entries = [entry for entry, _ in failed]
+        self._forget_in_runs([entry for entry in restored if entry not in failed_entries])
         self._journal.replace(failed_entries)
         if failed:
             raise FastenoughError(f"{failed[0][1]}; {_FIX}")
         return tuple(place_name(entry, self._link) for entry in restored)
+
+    def _forget_in_runs(self, restored: Sequence[JournalEntry]) -> None:
+        """Drop what was restored from the journal of the runs, whose values are those that the campaign had set."""
+        path = run_journal(self._path)
+        if not restored or not path.exists():
+            return
+        journal = Journal(path)
+        try:
+            places = [entry["place"] for entry in restored]
+            journal.replace([entry for entry in journal.entries() if entry["place"] not in places])
+        finally:
+            journal.close()
 
     def _restore_entry(self, entry: JournalEntry) -> str | None:
         """Return the error; None when the original is in effect or the place is gone.  Raise UnusableEntry."""

@@ -30,7 +30,8 @@ _SHOWN_CHARACTERS = 200
 
 
 class JournalEntry(TypedDict, total=False):
-    """An entry of the journal: the boot, the place as ``Place.entry`` describes it, and its original value.
+    """An entry of the journal: the boot, the place as ``Place.entry`` describes it, its original value, and the place
+    that must have its original value first, if there is one (``needs``).
 
     Only ``place`` was checked; the others may be missing or have any value.
     """
@@ -38,6 +39,7 @@ class JournalEntry(TypedDict, total=False):
     boot_id: object
     place: Required[Mapping[str, object]]
     original: object
+    needs: object
 
 
 Damaged = tuple[str, str]

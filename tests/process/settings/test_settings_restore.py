@@ -340,28 +340,55 @@ def test_the_speed_of_the_governor_userspace_is_put_back(tmp_path: Path, request
         assert _value(link, CPUFREQ.format(cpu, "setspeed")) == speed
 
 
+class _Refusing(FakeLink):
+    """Refuses what is written to a file, as often as stated."""
+
+    refused: str = ""
+    times: int = 0
+
+    def write(self, path: str, content: bytes) -> None:
+        if path == self.refused and self.times:
+            self.times -= 1
+            raise PermissionError(13, "Permission denied")
+        super().write(path, content)
+
+
+@pytest.mark.parametrize("same", [False, True])
 def test_a_value_of_a_run_that_cannot_be_put_back_keeps_none_of_its_campaign(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same: bool
 ) -> None:
+    """Of the same file, the value of before the campaign is the one to have, also when it is tried again."""
     monkeypatch.setenv(STATE_SETTING, str(tmp_path))
-    of_campaign, of_run = (CPUFREQ.format(cpu, "governor") for cpu in (0, 1))
-
-    class Refusing(FakeLink):
-        def write(self, path: str, content: bytes) -> None:
-            if path == of_run:
-                raise PermissionError(13, "Permission denied")
-            super().write(path, content)
-
-    link = Refusing({of_campaign: "performance", of_run: "performance"} | BOOT_ID)
+    of_campaign, of_run = (CPUFREQ.format(cpu, "governor") for cpu in (0, 0 if same else 1))
+    link = _Refusing({path: "performance" for path in (of_campaign, of_run)} | BOOT_ID)
+    link.refused, link.times = of_run, 1
     journal = default_journal(link)
-    for of, path in ((journal, of_campaign), (run_journal(journal), of_run)):
-        entry = {"boot_id": "aaaa", "place": FilePlace(path).entry(), "original": "ondemand"}
+    for of, path, original in ((journal, of_campaign, "ondemand"), (run_journal(journal), of_run, "schedutil")):
+        entry = {"boot_id": "aaaa", "place": FilePlace(path).entry(), "original": original}
         of.write_text(json.dumps(entry) + "\n")
         of.chmod(0o600)
     with pytest.raises(FastenoughError, match="doctor --restore, as root or with sudo"):
         restore(link)
-    assert (_value(link, of_campaign), _value(link, of_run)) == ("ondemand", "performance")
-    assert journal.read_bytes() == b"" != run_journal(journal).read_bytes()
+    assert (_value(link, of_campaign), _value(link, of_run)) == ("ondemand", "ondemand" if same else "performance")
+    assert restore(link) == ([] if same else [of_run])
+    assert (_value(link, of_campaign), _value(link, of_run)) == ("ondemand", "ondemand" if same else "schedutil")
+
+
+def test_the_speed_of_a_governor_waits_for_it(tmp_path: Path) -> None:
+    """Without the governor the kernel takes no speed."""
+    governor, speed = (CPUFREQ.format(0, name) for name in ("governor", "setspeed"))
+    available = {CPUFREQ.format(0, "available_governors"): "performance userspace\n"}
+    link = _Refusing({governor: "userspace", speed: "1200000"} | available | BOOT_ID | ONLINE)
+    settings = Settings(link, tmp_path / "journal")
+    settings.apply("governor", "performance")
+    link.write(speed, b"0")
+    link.refused, link.times = governor, 1
+    with pytest.raises(FastenoughError, match="doctor --restore, as root or with sudo"), settings:
+        pass
+    assert _value(link, speed) == "0"
+    with Settings(link, tmp_path / "journal") as later:
+        assert set(later.restored) == {governor, speed} and later.warnings == []
+    assert (_value(link, governor), _value(link, speed)) == ("userspace", "1200000")
 
 
 def test_after_a_reboot_there_is_nothing_to_put_back(tmp_path: Path) -> None:
