@@ -68,7 +68,8 @@ class IndexDatabase(Protocol):
 
 
 class _SqliteDatabase:
-    """An SQLite file, or None for a database in memory; all threads share its one connection, and take turns."""
+    """An SQLite file, which is opened for each transaction, or a database in memory (None), of which all threads share
+    the one connection."""
 
     def __init__(self, file: Path | None) -> None:
         self.file = file
@@ -130,12 +131,24 @@ class Index:
         self._database = _opened(database)
         self.in_memory = database == IN_MEMORY
         with self._mendable():
+            if self._has_table():
+                return
             try:
                 self._create()
             except DatabaseError as error:  # another process may have made the table since this one looked
-                if error.is_locked:
+                if error.is_locked or not self._has_table():
                     raise
-                self._create()
+
+    def _has_table(self) -> bool:
+        """Whether the table exists.  PostgreSQL refuses "if not exists" to a user who may not create it."""
+        try:
+            with self._database.transaction() as execute:
+                execute(f"SELECT id FROM {_TABLE} WHERE 1 = 0")
+        except DatabaseError as error:
+            if error.is_locked:
+                raise
+            return False
+        return True
 
     def _create(self) -> None:
         columns = ", ".join(f'"{name}" {_TYPES.get(name, "TEXT")}' for name in _COLUMNS)

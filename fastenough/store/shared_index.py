@@ -75,7 +75,7 @@ class ServerDatabase:
         try:
             with self._engine.begin() as connection:
                 yield partial(_execute, connection)
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, ValueError, TypeError) as error:
             is_locked = is_locked_by_another(getattr(error, "orig", None))
             raise DatabaseError(without_secrets(error, self._secrets), is_locked) from error
 
