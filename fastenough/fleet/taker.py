@@ -218,16 +218,19 @@ def _content(chunk: Chunk, now_s: float) -> _Content:
     intervals = tuple(part for part in parts if isinstance(part, Interval))
     if [interval.seq for interval in intervals] != list(range(chunk.first, chunk.first + len(intervals))):
         raise BadInput(f"{name}: intervals are not in order")
-    if any(min(interval.begin_wall_ns, interval.end_wall_ns) < 0 for interval in intervals):
-        raise BadInput(f"{name}: an interval is before 1970")  # no job could read an archive that contains it
     waiting = [] if is_board_on_time(chunk, now_s) else _waiting(intervals, now_s)
     after = chunk.first + len(intervals) - len(waiting) if intervals else chunk.oldest
-    intervals = _without_ahead(intervals, now_s)
+    intervals = tuple(filter(_is_dated, _without_ahead(intervals, now_s)))
     if len(_days_of(intervals)) > _MOST_DAYS:
         raise BadInput(f"{name}: a chunk has intervals of more than {_MOST_DAYS} days")
     known = [part for part in parts if not isinstance(part, Event) or not is_ahead(part.at.wall_ns, now_s)]
     events = tuple(part for part in known if isinstance(part, Event))
     return _Content(chunk, head, intervals, events, _events_before(known), _ahead_part(waiting), after)
+
+
+def _is_dated(interval: Interval) -> bool:
+    """Whether an interval is after 1970.  No job could read an archive with an earlier one, which is skipped."""
+    return min(interval.begin_wall_ns, interval.end_wall_ns) >= 0
 
 
 def _without_ahead(intervals: Sequence[Interval], now_s: float) -> tuple[Interval, ...]:

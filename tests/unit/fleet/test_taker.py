@@ -133,14 +133,16 @@ def _ahead(chunk: Chunk, *numbers: int) -> Chunk:
 
 
 @pytest.mark.parametrize("edge", ["begin", "end"])
-def test_an_interval_before_1970_is_refused(bench: ShardBench, edge: str) -> None:
-    """One board would make the archive of all unreadable for jobs."""
-    chunk = board().chunk(0, 2)
-    line = json.loads(chunk.lines[-1])
-    line[edge]["wall_ns"] = -1
-    taken = bench.store(replace(chunk, lines=(*chunk.lines[:-1], json.dumps(line).encode() + b"\n")))
-    assert taken.answers == () and len(taken.refused) == 1
-    assert bench.stored() == []
+def test_an_interval_before_1970_is_skipped_and_lost(bench: ShardBench, edge: str) -> None:
+    """One board would make the archive of all unreadable for jobs; a refusal would keep its later intervals back."""
+    chunk = board().chunk(0, 3)
+    lines = [json.loads(line) for line in chunk.lines]
+    (early,) = (line for line in lines if line["type"] == "interval" and line["seq"] == 1)
+    early[edge]["wall_ns"] = -1
+    taken = bench.store(replace(chunk, lines=tuple(json.dumps(line).encode() + b"\n" for line in lines)))
+    assert (dict(taken.answers), taken.refused) == ({board().machine: Stored(board().run, 3)}, ())
+    assert bench.stored() == [row for row in intervals(3) if row[2] != 1]
+    assert _lost(bench) == 1
 
 
 def test_intervals_before_the_clock_of_the_board_was_set_are_skipped(bench: ShardBench) -> None:
