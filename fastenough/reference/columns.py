@@ -36,7 +36,7 @@ def _value(name: str) -> Callable[[Figure], Any]:
 
 def _maximum(figure: Figure) -> Any:
     """The maximum in ns; as text if it exceeds the range of its source."""
-    return f"≥ {words.microseconds(figure.maximum_ns)}" if figure.exceeds_range else figure.maximum_ns
+    return f"≥ {words.microseconds_down(figure.maximum_ns)}" if figure.exceeds_range else figure.maximum_ns
 
 
 def _us(value: Any) -> str:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fastenough.analysis import highest_frequency_hz, words
@@ -67,10 +67,18 @@ def across_kernels(figures: Sequence[Figure]) -> list[Figure]:
     return [figure for figure in figures if len(kernels[figure.implementation]) > 1]
 
 
-def _maximum(figure: Figure, time: Callable[[Any], str] = words.microseconds) -> Cell:
+@dataclass(frozen=True)
+class Rounding:
+    """How times and minima are rounded."""
+
+    time: Callable[[Any], str] = words.microseconds
+    least: Callable[[Any], str] = words.microseconds_down
+
+
+def _maximum(figure: Figure, rounding: Rounding = Rounding()) -> Cell:
     """The maximum; of one that is unknown its lower bound."""
-    sign = "≥ " if figure.exceeds_range else ""
-    return Cell(figure.maximum_ns, f"{sign}{time(figure.maximum_ns)}")
+    text = f"≥ {rounding.least(figure.maximum_ns)}" if figure.exceeds_range else rounding.time(figure.maximum_ns)
+    return Cell(figure.maximum_ns, text)
 
 
 def percentile_table(name: str, caption: str, quantity: str, figures: Sequence[Figure], note: str) -> ReportTable:
@@ -129,14 +137,6 @@ def _bare(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
     return [[value.value if isinstance(value, Cell) else value for value in row] for row in rows]
 
 
-@dataclass(frozen=True)
-class Rounding:
-    """How times and minima are rounded."""
-
-    time: Callable[[Any], str] = words.microseconds
-    least: Callable[[Any], str] = words.microseconds_down
-
-
 def _stress_rows(figures: Sequence[Figure | None], rounding: Rounding) -> list[list[Any]]:
     """Rows of minimum, average and maximum; None for a missing figure."""
     least = [
@@ -145,9 +145,7 @@ def _stress_rows(figures: Sequence[Figure | None], rounding: Rounding) -> list[l
         else Cell(figure.minimum_ns, rounding.least(figure.minimum_ns))
         for figure in figures
     ]
-    maxima = [
-        None if figure is None or figure.maximum_ns is None else _maximum(figure, rounding.time) for figure in figures
-    ]
+    maxima = [None if figure is None or figure.maximum_ns is None else _maximum(figure, rounding) for figure in figures]
     return [
         ["Min", *least],
         ["Average", *(figure and figure.mean_ns for figure in figures)],
@@ -171,7 +169,10 @@ def maxima_by_kernel(name: str, caption: str, figures: Sequence[Figure], note: s
             for figure in figures
             if (figure.board, figure.configuration) == (board, kernel) and figure.maximum_ns
         ]
-        return _maximum(max(measured, key=lambda figure: figure.maximum_ns or 0.0)) if measured else None
+        if not measured:
+            return None
+        greatest = max(measured, key=lambda figure: figure.maximum_ns or 0.0)
+        return _maximum(replace(greatest, exceeds_range=any(figure.exceeds_range for figure in measured)))
 
     rows = [[board, *(cell(board, kernel) for kernel in kernels)] for board in boards]
     columns = (Column("board", numeric=False), *(Column(f"{kernel} [µs]") for kernel in kernels))
