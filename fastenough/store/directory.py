@@ -168,7 +168,8 @@ def _describe(summary: RunSummary, head: Head, end: End | None) -> RunSummary:
     wakeups = import_module("fastenough.recording.wakeups")
     way = wakeups.longest_way(head, {number: totals.taken for number, totals in end.series.items()})
     holding = [series.name for series in head.series if series.id in end.series and end.series[series.id].taken]
-    names = [way] if wakeups.is_monitor(head) else [*holding, *(series.name for series in head.series)]
+    of_series = [*(holding if IMPORTED in head.marks else []), *(series.name for series in head.series)]
+    names = [way] if wakeups.is_monitor(head) else of_series
     name = next(iter(names), None)
     tick_ps = {series.id: series.tick_ps or 1000 for series in head.series if series.name == name}
     ends = {number: totals for number, totals in end.series.items() if number in tick_ps}

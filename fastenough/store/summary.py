@@ -26,9 +26,9 @@ _FILE = re.compile(r"[0-9a-f]{64} [a-z][a-z.]*\Z")
 @dataclass(frozen=True)
 class RunSummary:
     """``state`` is ``running``, ``ended``, ``cut-off`` (its bench died) or ``damaged`` (``reason`` says how);
-    ``outcome`` is None unless ended.  ``samples``, ``worst_ns`` and ``duration_ns`` are those of the first name of
-    series with values, over all CPUs (of the monitor, of the longest way that was seen), None where the recording has
-    no end.
+    ``outcome`` is None unless ended.  ``samples``, ``worst_ns`` and ``duration_ns`` are those of the first series' name
+    over all CPUs (of an import, of the first with values; of the monitor, of the longest way that was seen), None where
+    the recording has no end.
     ``planned`` has the title of every run of the campaign by position, so that missing ones can be named.  ``files``:
     the attached files, each as SHA-256 and name.
     """
