@@ -211,9 +211,12 @@ def beside(runs: Group, baselines: Group) -> list[tuple[Group, Group]]:
     pairs: list[tuple[Group, Group]] = []
     groups, base_groups = grouped(runs), grouped(baselines)
     for group in groups:
-        alike = [other for other in base_groups if is_same_act(other[0], group[0])] or [
-            other for other in base_groups if _corresponds(group[0], other[0]) and _is_of_one_act(groups, other[0])
-        ]
+        alike = [other for other in base_groups if is_same_act(other[0], group[0])]
+        if not alike:
+            alike = [
+                other for other in base_groups if _corresponds(group[0], other[0]) and _is_of_one_act(groups, other[0])
+            ]
+            alike = alike if len({_act(other[0]) for other in alike}) == 1 else []
         values = run_values(group[0])
         nearest = min(alike, key=lambda other: len(differing_keys(run_values(other[0]), values)), default=[])
         pairs.append((group, nearest))
@@ -221,7 +224,7 @@ def beside(runs: Group, baselines: Group) -> list[tuple[Group, Group]]:
 
 
 def _is_of_one_act(groups: Sequence[Group], base: Recording) -> bool:
-    """Whether the groups that correspond to a run of the baseline are of one act: else none of them is comparable."""
+    """Whether all groups that correspond to a run of the baseline are of one act: else none of them is comparable."""
     return len({_act(group[0]) for group in groups if _corresponds(group[0], base)}) == 1
 
 

@@ -188,6 +188,21 @@ def test_an_older_version_may_state_fewer_parameters(
     assert bool(missing) is (not comparable and len(sizes) == 1)
 
 
+def test_a_run_is_compared_with_no_one_of_several_acts(tmp_path: Path) -> None:
+    """Of a newer version that does not state the parameter in which they differ."""
+    head: dict[str, Any] = {"parameters": {"mode": "sleep"}}
+    run = recording(tmp_path, Plan(_values(1, 20), "run", begin_ns=0, head=head | OLDER))
+    baselines = [
+        recording(
+            tmp_path,
+            Plan(_values(1, 20), f"base-{size}", begin_ns=0, head={"parameters": {"mode": "sleep", "size": size}}),
+        )
+        for size in (1, 2)
+    ]
+    assert [bool(nearest) for _, nearest in beside([run], baselines[:1])] == [True]
+    assert [bool(nearest) for _, nearest in beside([run], baselines)] == [False]
+
+
 def test_lost_and_renamed_latencies_are_departures(tmp_path: Path) -> None:
     """All values of a latency were lost; or of two latencies only one is measured, by another name."""
     gate = GateStore(tmp_path, 20, 60, two=True)
