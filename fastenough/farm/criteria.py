@@ -158,7 +158,10 @@ class SlowdownCriterion:
         departures = (f"{one.subject}: {one.reason}" for of_group in departed for one in of_group)
         reasons = [*departures, *(why for _, why in against)]
         measured = [nearest[0] for _, nearest in comparable]
-        complete = all(any(is_same_act(base, run) for run in measured) for base in first if judged_series(base))
+        needed = [base for base in first if judged_series(base)]
+        complete = all(any(is_same_act(base, run) for run in measured) for base in needed) and len(seen) >= len(
+            {subject_of(base) for base in needed}
+        )
         return self._rate(seen, reasons, complete, _confidence_of_look(confidence, looks))
 
     def _rate(
