@@ -92,7 +92,7 @@ def bound_above_maximum(merged: Merged, confidence: float = CONFIDENCE) -> Bound
 
 
 def weakest_bound(merged: Sequence[Merged], confidence: float = CONFIDENCE) -> Bound:
-    """Of the bounds of several CPUs, the one with the least evidence; none if one CPU has none."""
+    """The bound of the CPU with the least evidence; none if one CPU has none."""
     cpu_bounds = (bound_above_maximum(values, confidence) for values in merged)
     return min(cpu_bounds, key=lambda bound: bound.n, default=Bound(0, confidence, 1.0, None))
 

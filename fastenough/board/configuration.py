@@ -122,7 +122,7 @@ class SwitchableBoard:
         runs = f"{self.name} runs {running.kernel_release}"
         earlier = self.seen.get(configuration, running).kernel_release
         if earlier != running.kernel_release:
-            return f"{runs}, but earlier runs in {configuration} are of {earlier}"
+            return f"{runs}, but the kept runs in {configuration} used {earlier}; boot that, or start a new campaign"
         if change.kernel:
             fits = fnmatchcase(running.kernel_release or "", change.kernel)
             return "" if fits else f"{runs}, but {configuration} requires {change.kernel}"

@@ -149,8 +149,8 @@ def _names_run(expected: str, store_path: Path) -> bool:
         return False
     if len(expected) < _DATE_DIGITS:
         raise BadInput(
-            f"--expect {expected} may be misses per hour or the beginning of a run id; write {expected}.0 for the "
-            "number, or more of the id"
+            f"--expect {expected} is ambiguous: misses per hour, or the beginning of a run id; write {expected}.0 for "
+            "the number, or more of the id"
         )
     return True
 

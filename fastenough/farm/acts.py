@@ -307,8 +307,8 @@ def measure(order: BoardOrder) -> ActAnswer:
     os.environ.update(LG_COORDINATOR=order["coordinator"], LG_USERNAME=order["farm"])
     if len(plan.configurations) > 1 and board.configurations() == (AS_BOOTED,):
         raise BadInput(
-            f"{order['plan']} has several configurations ({', '.join(plan.configurations)}), but {order['board']} does "
-            "not boot them; remove configurations from the plan"
+            f"{order['plan']} has several configurations ({', '.join(plan.configurations)}), but {order['board']} "
+            "cannot boot them; remove configurations from the plan"
         )
     campaign = run_campaign(
         plan,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Of runs with intervals ahead of this machine's clock: which intervals were refused, and which the board may drop."""
+"""Notes on runs with intervals ahead of this machine's clock: the refused intervals, and those the board may drop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_RUNS = 200
 class AheadPart:
     """Intervals of a run that are ahead of this machine's clock.
 
-    ``next``, ``least_ns``: the number after the last refused interval, and the least time of those; 0: none.
+    ``next``, ``least_ns``: the number after the last refused interval, and the earliest time of those; 0: none.
     ``dropped``: of a run that the history does not have, the number before which the board may drop all intervals.
     """
 

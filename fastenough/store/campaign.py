@@ -155,14 +155,14 @@ def require_kept_configurations(
         selects: Iterable[tuple[str, ...]] = _selects(store, ids, name) if change.select else ()
         other = next((select for select in selects if select != change.select), None)
         if change.kernel and release is not None and not fnmatchcase(release, change.kernel):
-            reason = f"with kernel {release}, which does not match {change.kernel}"
+            reason = f"used kernel {release}, which does not match {change.kernel}"
         elif other is not None:
-            reason = f"after the command {' '.join(other)}, not {' '.join(change.select)}"
+            reason = f"used the command {' '.join(other)}, not {' '.join(change.select)}"
         else:
             continue
         raise plan.fault(
-            f"configuration {name}: {words.counted(len(ids), 'run')} of this campaign on {board} would be kept, "
-            f"measured {reason}; undo the change of the plan, or start a new campaign: fastenough campaign run PLAN",
+            f"configuration {name}: {words.counted(len(ids), 'kept run')} on {board} {reason}; "
+            "revert the plan, or start a new campaign: fastenough campaign run PLAN",
             "configuration",
         )
 

@@ -14,7 +14,7 @@
 #define MAX_LINES (1 << 20)           /* bytes of lines of several intervals */
 #define LEVEL 3
 
-/* By it takers tell an interval that was recorded before this clock was set. */
+/* Takers use it to recognise intervals recorded before the clock was set. */
 static int64_t wall_ns(void)
 {
 	struct timespec now;

@@ -367,8 +367,8 @@ def latency_stages(context: Context) -> Section | None:
 
 _MOST_CAUSES = 15
 _CAUSE_RULE = (
-    "The cause is the longest interrupt or soft-IRQ, if all of them in the wake-up together took at least half of the "
-    "time of the longest station; else the timer "
+    "The cause is the longest interrupt or soft-IRQ, if all interrupts, or all soft-IRQs, of the wake-up together took "
+    "at least half of the time of the longest station; else the timer "
     "interrupt, if interrupt-to-runnable is the longest station; else the task itself, "
     "if it was still busy when its next timer was due; else the task that had the CPU; else the idle state that was "
     "left. The time of hypervisor and system management interrupts is known for whole intervals only: it is reported, "

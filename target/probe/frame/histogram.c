@@ -26,7 +26,7 @@ static int64_t first_bucket_from(const struct series *series, int64_t ns)
 	return lower < ns ? lower + (int64_t)fe_hist_width(index, series->spec.k) : lower;
 }
 
-/* Of the buckets that begin there. */
+/* Counts the buckets that begin in this range. */
 static uint64_t count_between(const struct series *series, int64_t low_ns, int64_t high_ns)
 {
 	uint64_t count = 0;

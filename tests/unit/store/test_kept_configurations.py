@@ -63,7 +63,7 @@ def test_kept_runs_are_of_the_configuration_of_the_plan(
     writer.end()
     plan = parse_plan((PLAN + (TABLE + resumed if resumed else "")).encode(), "the plan")
     if refused:
-        with pytest.raises(BadInput, match=r"the plan:.* stock: 1 run .* would be kept") as caught:
+        with pytest.raises(BadInput, match=r"the plan:.* stock: 1 kept run .* used") as caught:
             require_kept_configurations(plan, store, {0: writer.id}, KNOWN, _board)
         assert "\n" not in str(caught.value)
     else:
