@@ -61,6 +61,9 @@ class IndexDatabase(Protocol):
 
     file: Path | None
 
+    def has_table(self, name: str) -> bool:
+        """Whether this table exists; raises DatabaseError."""
+
     def transaction(self) -> AbstractContextManager[Execute]:
         """Context of one transaction; raises DatabaseError."""
 
@@ -83,6 +86,11 @@ class _SqliteDatabase:
                 yield partial(_execute, connection)
         except sqlite3.Error as error:
             raise DatabaseError(str(error), is_locked_by_another(error)) from error
+
+    def has_table(self, name: str) -> bool:
+        with self.transaction() as execute:
+            found = execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name", {"name": name})
+        return bool(found)
 
     def _connected(self) -> AbstractContextManager[sqlite3.Connection]:
         if self.memory is not None:
@@ -131,26 +139,16 @@ class Index:
         self._database = _opened(database)
         self.in_memory = database == IN_MEMORY
         with self._mendable():
-            if self._has_table():
+            if self._database.has_table(_TABLE):
                 return
             try:
                 self._create()
             except DatabaseError as error:  # another process may have made the table since this one looked
-                if error.is_locked or not self._has_table():
+                if error.is_locked or not self._database.has_table(_TABLE):
                     raise
 
-    def _has_table(self) -> bool:
-        """Whether the table exists.  PostgreSQL refuses "if not exists" to a user who may not create it."""
-        try:
-            with self._database.transaction() as execute:
-                execute(f"SELECT id FROM {_TABLE} WHERE 1 = 0")
-        except DatabaseError as error:
-            if error.is_locked:
-                raise
-            return False
-        return True
-
     def _create(self) -> None:
+        """Make the table.  PostgreSQL refuses that, even "if not exists", to a user who may not create it."""
         columns = ", ".join(f'"{name}" {_TYPES.get(name, "TEXT")}' for name in _COLUMNS)
         with self._database.transaction() as execute:
             execute(f"CREATE TABLE IF NOT EXISTS {_TABLE} ({columns})")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -69,12 +69,21 @@ class ServerDatabase:
                 "database URL such as sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME"
             ) from None
 
+    def has_table(self, name: str) -> bool:
+        """Whether this table exists; raises DatabaseError."""
+        with self._errors():
+            return inspect(self._engine).has_table(name)
+
     @contextmanager
     def transaction(self) -> Iterator[Execute]:
         """Context of one transaction; raises DatabaseError."""
+        with self._errors(), self._engine.begin() as connection:
+            yield partial(_execute, connection)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
         try:
-            with self._engine.begin() as connection:
-                yield partial(_execute, connection)
+            yield
         except (SQLAlchemyError, ValueError, TypeError) as error:
             is_locked = is_locked_by_another(getattr(error, "orig", None))
             raise DatabaseError(without_secrets(error, self._secrets), is_locked) from error
