@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from fastenough import words
 from fastenough.analysis.assessment import CheckFinding
@@ -453,6 +453,11 @@ def check_title(check: Callable[..., Iterator[CheckFinding]]) -> str:
     """The title of a check, from the name of its function."""
     title = check.__name__.strip("_").replace("_", " ")
     return title[0].upper() + title[1:]
+
+
+def is_broken(findings: Iterable[CheckFinding]) -> bool:
+    """Whether the data of these findings are BROKEN."""
+    return any(finding.verdict is Verdict.BROKEN for finding in findings)
 
 
 def findings_of(recording: Recording) -> list[CheckFinding]:

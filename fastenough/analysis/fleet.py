@@ -18,7 +18,7 @@ from fastenough.analysis import board_rates, sequential
 from fastenough.analysis.assessment import Judgment, StatedMaximum
 from fastenough.analysis.board_rates import LEAST_FOR_PREDICTION
 from fastenough.analysis.board_types import BoardRuns, loads_of
-from fastenough.analysis.checks import findings_of
+from fastenough.analysis.checks import findings_of, is_broken
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.excluded_runs import ExcludedRuns, RequiredOfRun, excluded_run, exclusion_text
 from fastenough.analysis.judgment import judge
@@ -177,7 +177,7 @@ class _Judged:
 
 def _is_usable(recording: Recording) -> bool:
     findings = findings_of(recording)
-    return recording.outcome is Outcome.COMPLETED and all(finding.verdict is not Verdict.BROKEN for finding in findings)
+    return recording.outcome is Outcome.COMPLETED and not is_broken(findings)
 
 
 def _judged(board: BoardRuns, required: Requirement, loads: Sequence[str | None]) -> _Judged:

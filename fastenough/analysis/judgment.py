@@ -80,8 +80,7 @@ def _weigh(required_group: RequiredGroup, minimum_duration_ns: int, confidence: 
     sound = [
         recording
         for recording, run_findings in checked
-        if not checks.without_real_time(recording)
-        and all(finding.verdict is not Verdict.BROKEN for finding in run_findings)
+        if not checks.without_real_time(recording) and not checks.is_broken(run_findings)
     ]
     if not sound:
         return weighed
@@ -122,9 +121,7 @@ def _group_verdict(findings: Sequence[CheckFinding], requirement: Requirement | 
 
 def _supports_limits(weighed: _Weighed) -> bool:
     """Whether limits can rest on these runs: none is BROKEN, and all had the scheduling that they requested."""
-    return all(finding.verdict is not Verdict.BROKEN for finding in weighed.findings) and not any(
-        map(checks.without_real_time, weighed.recordings)
-    )
+    return not checks.is_broken(weighed.findings) and not any(map(checks.without_real_time, weighed.recordings))
 
 
 def _setup(head: Head) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fastenough import report
 from fastenough.analysis import Assessment, judge
+from fastenough.analysis.checks import findings_of, is_broken
 from fastenough.analysis.excluded_runs import (
     ExcludedRuns,
     RequiredOfRun,
@@ -176,10 +177,12 @@ def _agree_with(judged: Sequence[Recording], assessment: Assessment, run_ids: Se
     if assessment.verdict not in (Verdict.PASS, Verdict.FAIL):
         return True
     others = [store.load(run_id) for run_id in run_ids]
-    sound = [run for run in others if judge([run]).verdict is not Verdict.BROKEN]
+    sound = [run for run in others if not is_broken(findings_of(run))]
     if assessment.verdict is Verdict.FAIL:
         return fails_together(judged, sound, assessment)
-    return all(meets_together(judged, runs, assessment) for runs in (sound, others))
+    return meets_together(judged, others, assessment) and (
+        len(sound) == len(others) or meets_together(judged, sound, assessment)
+    )
 
 
 def deleted_alike(questions: Sequence[RequiredOfRun], store: Store, since_ns: int = -1) -> list[ExcludedRuns]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from fastenough import words
-from fastenough.analysis.checks import findings_of
+from fastenough.analysis.checks import findings_of, is_broken
 from fastenough.analysis.differences import differing_keys, run_values
 from fastenough.analysis.gate import BaselinePair, is_same_act, most_severe_finding, series_departures
 from fastenough.analysis.gate_nights import NightsData, NightsQuestion, exceedances_of
@@ -88,10 +88,6 @@ def _runs_before(
             yield run, list(differing_keys(run_values(run), values))
 
 
-def _is_broken(run: Recording) -> bool:
-    return any(finding.verdict is Verdict.BROKEN for finding in findings_of(run))
-
-
 @dataclass(frozen=True)
 class EarlierNights:
     """Earlier runs, newest first; ``left_out``: those that did not measure the latencies of the baseline on its CPUs,
@@ -125,7 +121,7 @@ def earlier_nights(
     for earlier, keys in _runs_before(store, runs, baseline, read or store.load, SinceChange()):
         if keys or len(nights) == MOST_NIGHTS:
             break
-        if _is_broken(earlier):
+        if is_broken(findings_of(earlier)):
             continue
         if (reason := _departed(earlier, baseline, same_cpus)) is not None:
             left_out.append(reason)
