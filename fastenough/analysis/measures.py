@@ -78,6 +78,11 @@ class Measures:
     scope: str = WITHIN_RUNS
     maximum_at_least_ns: float | None = None
 
+    @property
+    def reached_ns(self) -> float | None:
+        """The maximum, or the lower bound of one that is unknown."""
+        return self.maximum_ns if self.maximum_at_least_ns is None else self.maximum_at_least_ns
+
     def quantile(self, which: float) -> Quantile:
         return next(q for q in self.quantiles if q.quantile == which)
 

@@ -32,7 +32,7 @@ from fastenough.model import Outcome, Series
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import STATIONS, SUMS, is_monitor
 from fastenough.reference import Reference
-from fastenough.report.document import Section
+from fastenough.report.document import Cell, Section
 from fastenough.report.setups import setups
 
 
@@ -67,6 +67,12 @@ def configuration_label(recording: Recording) -> str:
     """The first word of the configuration's name."""
     configuration = recording.head.configuration
     return configuration.name.split()[0] if configuration and configuration.name.strip() else "–"
+
+
+def maximum_cell(measures: Measures) -> Cell | float | None:
+    """The maximum in ns, of one that is unknown its lower bound."""
+    least_ns = measures.maximum_at_least_ns
+    return measures.maximum_ns if least_ns is None else Cell(None, words.microseconds_or_least(None, least_ns))
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fastenough.analysis import Measures, Quantile, words
+from fastenough.analysis import Quantile, words
 from fastenough.model import Outcome, Verdict
 from fastenough.report import plot
-from fastenough.report.context import Context, RunGroup, SeriesEntry
+from fastenough.report.context import Context, RunGroup, SeriesEntry, maximum_cell
 from fastenough.report.document import Cell, Column, Picture, ReportTable, Text, plain
 from fastenough.report.latency import MOST_NAMED, Scale, latency_data, latency_figure, line_of, lines_by_cpu
 from fastenough.report.sections import stations, throughput
@@ -117,16 +117,6 @@ def _quantile(quantile: Quantile) -> Cell:
     return Cell(quantile.value_ns, words.microseconds_or_least(quantile.value_ns, quantile.at_least_ns))
 
 
-def _maximum(measures: Measures) -> Cell | float | None:
-    least_ns = measures.maximum_at_least_ns
-    return measures.maximum_ns if least_ns is None else Cell(None, words.microseconds_or_least(None, least_ns))
-
-
-def _reached_ns(measures: Measures) -> float:
-    """The maximum, or the lower bound of one that is unknown."""
-    return measures.maximum_ns or measures.maximum_at_least_ns or 0.0
-
-
 def _row(context: Context, entry: SeriesEntry, limits_ns: Sequence[float]) -> list[Any]:
     measures = entry.kind.measures
     above = [_above(context, entry, len(limits_ns) > 1)] if limits_ns else []
@@ -135,7 +125,7 @@ def _row(context: Context, entry: SeriesEntry, limits_ns: Sequence[float]) -> li
         measures.n,
         *above,
         _quantile(measures.quantile(0.999)),
-        _maximum(measures),
+        maximum_cell(measures),
         _rate_bound(context, entry),
     ]
 
@@ -145,7 +135,7 @@ def _foremost(context: Context, entries: Sequence[SeriesEntry]) -> tuple[list[Se
 
     def beside_limit(entry: SeriesEntry) -> tuple[bool, float]:
         limit_ns = context.limit_ns(entry.group)
-        return limit_ns is not None, _reached_ns(entry.kind.measures) / (limit_ns or 1)
+        return limit_ns is not None, (entry.kind.measures.reached_ns or 0.0) / (limit_ns or 1)
 
     if len(entries) <= _MOST_ROWS:
         return list(entries), ""
@@ -241,7 +231,7 @@ def _draw_ranges(context: Context, entries: Sequence[SeriesEntry]) -> Figure:
 def _draw_range(axes: Axes, row: float, entry: SeriesEntry) -> None:
     """Draw one range; of jitter the magnitudes, without a minimum."""
     measures = entry.kind.measures
-    most_us = max(_LEAST_US, _reached_ns(measures) / 1000.0)
+    most_us = max(_LEAST_US, (measures.reached_ns or 0.0) / 1000.0)
     low_us, high_us = (
         (most_us if ns is None else max(_LEAST_US, ns / 1000.0))
         for ns in (measures.quantile(0.95).value_ns, measures.quantile(0.999).value_ns)

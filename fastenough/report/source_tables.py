@@ -253,7 +253,7 @@ def own_figure(group: RunGroup, kind: SeriesKind) -> Figure:
         mean_ns=measures.mean_ns,
         median_ns=measures.quantile(0.5).value_ns,
         p95_ns=measures.quantile(0.95).value_ns,
-        maximum_ns=measures.maximum_ns if measures.maximum_at_least_ns is None else measures.maximum_at_least_ns,
+        maximum_ns=measures.reached_ns,
         exceeds_range=measures.maximum_at_least_ns is not None,
         printed_95_khz=None,
         printed_100_khz=None,

@@ -7,8 +7,8 @@ from typing import Any
 
 from fastenough.analysis import Merged, Supported, measure, words
 from fastenough.analysis.extremal import extremal_indices
-from fastenough.report.context import Context, RunGroup, SeriesKind
-from fastenough.report.document import Cell, Column, Folded, ReportTable, Section, Text
+from fastenough.report.context import Context, RunGroup, SeriesKind, maximum_cell
+from fastenough.report.document import Column, Folded, ReportTable, Section, Text
 
 _MOST_OPEN = 32
 """Longer tables are folded."""
@@ -16,7 +16,7 @@ _MOST_OPEN = 32
 
 def _row(group: RunGroup, kind: SeriesKind, run: str, values: Merged) -> list[Any]:
     measures = measure(values)
-    bound, least_ns = measures.bound, measures.maximum_at_least_ns
+    bound = measures.bound
     cpu = ", ".join(map(str, values.cpus)) or "–"
     return [
         group.title.removeprefix("load "),
@@ -26,7 +26,7 @@ def _row(group: RunGroup, kind: SeriesKind, run: str, values: Merged) -> list[An
         bound.n,
         values.lost,
         values.missed,
-        measures.maximum_ns if least_ns is None else Cell(None, words.microseconds_or_least(None, least_ns)),
+        maximum_cell(measures),
         int(1 / bound.rate) if bound.n else None,
         bound.every_ns,
     ]
