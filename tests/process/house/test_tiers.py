@@ -31,6 +31,12 @@ def test_of_{name}():
 """
 
 
+@pytest.fixture(autouse=True)
+def only_needed_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As pyproject.toml has it for the project's own tests."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:labgrid -p no:anyio")
+
+
 def suite(root: Path, **texts: str) -> Path:
     """One test in each lot that passes, but for those whose text is given."""
     (root / PART).mkdir(parents=True)
