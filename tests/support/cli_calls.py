@@ -10,12 +10,58 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.support.fork_server import ForkServer
+
 ROOT = Path(__file__).resolve().parents[2]
 _NOTICE = re.compile(rb"^(fastenough: )?not root: .*\n", re.MULTILINE)
 
 
 def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), **more}
+
+
+class _Commands:
+    """Commands of one test process: the first of each name starts as for a user, further ones are forked."""
+
+    def __init__(self) -> None:
+        self._started: set[str] = set()
+        self._idle: list[ForkServer] = []
+
+    def run(
+        self, arguments: Sequence[str], cwd: Path, variables: dict[str, str], timeout_s: float
+    ) -> subprocess.CompletedProcess[bytes]:
+        name = next(iter(arguments), "")
+        server = self._server(variables) if name in self._started else None
+        self._started.add(name)
+        if server is None:
+            return _start([sys.executable, "-m", "fastenough", *arguments], cwd, variables, timeout_s)
+        try:
+            done = server.run(arguments, cwd, variables, timeout_s)
+        except BaseException:
+            server.close()
+            raise
+        self._idle.append(server)
+        return done
+
+    def _server(self, variables: dict[str, str]) -> ForkServer | None:
+        """A server that has no request and can fork a command with these variables; None if there is no such."""
+        try:
+            server = self._idle.pop()
+        except IndexError:
+            server = ForkServer(environment())
+        if server.can_fork(variables):
+            return server
+        self._idle.append(server)
+        return None
+
+
+_commands = _Commands()
+
+
+def _start(
+    command: Sequence[str], cwd: Path, variables: dict[str, str], timeout_s: float
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command, cwd=cwd, env=variables, capture_output=True, timeout=timeout_s, check=False)
 
 
 def fastenough(
@@ -29,14 +75,11 @@ def fastenough(
 
     The notice that an ordinary user's command uses sudo is left out: no test of an answer is about it.
     """
-    done = subprocess.run(
-        [*before, sys.executable, "-m", "fastenough", *arguments],
-        cwd=cwd,
-        env=environment(**(more or {})),
-        capture_output=True,
-        timeout=timeout_s,
-        check=False,
-    )
+    variables = environment(**(more or {}))
+    if before:
+        done = _start([*before, sys.executable, "-m", "fastenough", *arguments], cwd, variables, timeout_s)
+    else:
+        done = _commands.run(arguments, cwd, variables, timeout_s)
     done.stderr = _NOTICE.sub(b"", done.stderr)
     return done
 
