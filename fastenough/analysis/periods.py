@@ -23,10 +23,10 @@ def lateness_ns(recording: Recording, act: Series) -> float:
     """How much longer periods were than stated, all together.
 
     Periods that count from the last act are drawn out by it: each begins when the last act came.  Deviations of a
-    period are by how much each was longer.
+    period are by how much each was longer; that of a missed period is not lateness, since it is counted.
     """
     if act.two_sided:
-        return recording.totals[act.id].sum * act.unit_ns
+        return recording.totals[act.id].sum * act.unit_ns - recording.missed(act.id) * (act.period_ns or 0)
     return sum(
         recording.totals[series.id].sum * series.unit_ns
         for series in recording.series

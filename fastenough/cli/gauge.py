@@ -64,6 +64,7 @@ def _measure(run: GaugeRun, duration_ns: int, interval_ns: int) -> Outcome:
         while (left_ns := end_ns - time.monotonic_ns()) > 0:
             run.wait(min(left_ns, interval_ns) / 1e9)
             run.poll()
+        run.complete_cycle()
     except KeyboardInterrupt:
         return run.end(Outcome.ABORTED, ["interrupted by the user"])
     except FastenoughError as error:

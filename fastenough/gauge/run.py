@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
+import numpy as np
+
 from fastenough import __version__
 from fastenough.gauge.calibration import Calibration, SelfTest, usable_tick_ps
 from fastenough.gauge.line import GaugeLost
@@ -27,6 +29,10 @@ _STALE_FRAMES_S = 0.02
 _POLL_S = 0.1
 _QUIET_S = 0.05
 _CATCH_UP_S = 2.0
+_LATE_TIMEOUT_S = 0.5
+"""Maximum time from the end of a time-out to the moment that its count is read."""
+_LARGE_SHARE = 0.25
+"""Least deviation, as a share of the period, that is no jitter of an edge on time."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,10 @@ class Response:
             _ticks(gauge, "timeout", self.timeout_ns, tick_ps),
             self.seed,
         )
+
+    def missed(self, part: Histogram, tick_ps: float) -> int:
+        """None: each stimulus has an answer, or a time-out that counts as lost."""
+        return 0
 
     def series(self, k: int, tick_ps: int) -> tuple[Series, ...]:
         return tuple(
@@ -96,6 +106,10 @@ class Periodic:
             _ticks(gauge, "period", self.period_ns, tick_ps), _ticks(gauge, "timeout", self.timeout_ns, tick_ps)
         )
 
+    def missed(self, part: Histogram, tick_ps: float) -> int:
+        """Number of due edges of an interval that did not come."""
+        return missed_periods(part, self.period_ns * 1000 / tick_ps)
+
     def series(self, k: int, tick_ps: int) -> tuple[Series, ...]:
         return (
             Series(
@@ -112,6 +126,24 @@ class Periodic:
                 period_ns=self.period_ns,
             ),
         )
+
+
+def missed_periods(part: Histogram, period_ticks: float) -> int:
+    """Number of due edges that did not come, by the deviations of one interval.
+
+    A deviation of n whole periods or more leaves out n edges.  The edges of a board that makes up for a stall come
+    early by as much; such edges are not missed, so the number is at most the sum of the large deviations in periods.
+    Values are the middles of their buckets; the greatest is exact.
+    """
+    if part.maximum is None or part.maximum < period_ticks:
+        return 0
+    middles = (part.lowest() + part.highest()) / 2
+    deviations, counts = np.append(middles, part.maximum), np.append(part.count, 1)
+    counts[-2] -= 1
+    skipped = int((counts * np.maximum(deviations // period_ticks, 0)).sum())
+    is_large = np.abs(deviations) >= period_ticks * _LARGE_SHARE
+    net = round(float((counts * deviations)[is_large].sum()) / period_ticks)
+    return min(skipped, max(0, net))
 
 
 def _ticks(gauge: Gauge, name: str, duration_ns: int, tick_ps: float) -> int:
@@ -163,6 +195,7 @@ class GaugeRun:
         self._seq = 0
         self._totals = {series.id: Histogram(self._k) for series in self._series}
         self._lost = dict.fromkeys(self._totals, 0)
+        self._missed = dict.fromkeys(self._totals, 0)
         self._counted: dict[str, int] = {}
         self._since = Instant.now()
         self.counters: Counters | None = None
@@ -232,6 +265,23 @@ class GaugeRun:
                     continue
             return
 
+    def complete_cycle(self) -> None:
+        """Wait until the period in progress ends, by its edge or its time-out; raises GaugeLost.
+
+        Else a stall that lasts to the end of the run would be neither a sample nor lost.  RESPONSE completes its cycle
+        when it is stopped.  For a board that still runs: after its last edge, a period is lost.
+        """
+        if not isinstance(self._request, Periodic):
+            return
+        before = self._ended_periods()
+        limit = time.monotonic() + self._request.timeout_ns / 1e9 + _LATE_TIMEOUT_S
+        while self._ended_periods() == before and time.monotonic() < limit:
+            self.wait(_QUIET_S)
+
+    def _ended_periods(self) -> int:
+        counters = self._read_counters()
+        return counters.stored(0) + counters.lost(0)
+
     def poll(self) -> None:
         """Write the samples since the last poll as one interval; raises GaugeLost if the gauge stopped measuring."""
         if self._read().idle:
@@ -260,9 +310,11 @@ class GaugeRun:
         for series in self._totals:
             part = histograms.get(series, Histogram(self._k))
             lost = counters.lost(series) - self._lost[series]
+            missed = self._request.missed(part, self._tick_ps)
             self._totals[series] = Histogram.merged([self._totals[series], part], self._k)
             self._lost[series] += lost
-            entries.append(interval_series(series, part, lost))
+            self._missed[series] += missed
+            entries.append(interval_series(series, part, lost, missed))
         self._writer.line(interval_line(self._seq, self._since, end, entries, counted))
         self._seq += 1
         self._since = end
@@ -295,7 +347,10 @@ class GaugeRun:
         if outcome is Outcome.COMPLETED and not any(total.total for total in self._totals.values()):
             outcome = Outcome.FAILED
             all_reasons.append("no samples arrived; check the wiring and the board's program")
-        series = {number: series_end(total, self._lost[number]) for number, total in self._totals.items()}
+        series = {
+            number: series_end(total, self._lost[number], self._missed[number])
+            for number, total in self._totals.items()
+        }
         self.end_record = End(outcome, tuple(all_reasons), Instant.now(), series, self._counted)
         self._writer.line(end_line(self.end_record))
         return outcome

@@ -93,7 +93,16 @@ class PaperGauge(threading.Thread):
         time.sleep(0.05)
         self._flush()
 
+    def silence_board(self) -> None:
+        """The board makes no further edge; once the time-out has passed, a period is lost."""
+        self._silent_since = time.monotonic()
+
+    def _time_out(self) -> None:
+        timeout_s = self.asked["timeout"] * TICK_PS / 1e12
+        self._lost = int(time.monotonic() - self._silent_since > timeout_s)
+
     def _begin(self) -> None:
+        self._silent_since, self._lost = 0.0, 0
         self._begun, self._made, self._sequence, self._takes = time.monotonic(), 0, 0, 0
         self._held: list[int] = []
         self._rows: dict[tuple[int, int], int] = {}
@@ -126,6 +135,9 @@ class PaperGauge(threading.Thread):
                     self._obey(line)
 
     def _measure(self) -> None:
+        if self._silent_since:
+            self._time_out()
+            return
         while self._made < (time.monotonic() - self._begun) * self._rate:
             series = self._made % 2 if self.mode == "response" else 0
             value = self._draw(self._random)
@@ -181,11 +193,11 @@ class PaperGauge(threading.Thread):
         return []
 
     def _stats(self) -> list[str]:
-        by_series = "lost" if self.mode == "periodic" else "timeouts"
+        lost = f"{'lost' if self.mode == 'periodic' else 'timeouts'}={self._lost}"
         state = "running" if self._running else "idle"
         return [
             f"state={state} mode={self.mode} ticks={self.ticks()} stream_dropped=0",
-            *(f"of_series={series} stored={self._stored[series]} {by_series}=0" for series in self._series()),
+            *(f"of_series={series} stored={self._stored[series]} {lost}" for series in self._series()),
         ]
 
     def _series(self) -> tuple[int, ...]:

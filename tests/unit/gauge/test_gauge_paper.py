@@ -12,10 +12,11 @@ import pytest
 
 from fastenough.gauge.calibration import Calibration
 from fastenough.gauge.line import Line
-from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead
+from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead, missed_periods
 from fastenough.gauge.session import Gauge
 from fastenough.model import FastenoughError, Outcome
-from fastenough.recording import Recording, read_recording
+from fastenough.recording import Histogram, Recording, read_recording
+from tests.support.gauge_simulation import gauge_command
 from tests.support.paper_gauge import Faults, PaperGauge, bucket
 from tests.support.presence import present
 
@@ -90,6 +91,59 @@ def test_the_expected_period_is_told_in_ticks_as_long_as_they_are(tmp_path: Path
     with made(PaperGauge(lambda drawn: 0)) as paper:
         measured(paper, tmp_path / "run", Periodic(10**7, 10**9), clock=Calibration(tick_ps, 10.0, 2.0))
         assert abs(paper.asked["period"] * tick_ps / 1000 - 10**7) <= tick_ps / 2000
+
+
+PERIOD = 16_000
+"""Ticks of 1 ms."""
+
+
+@pytest.mark.parametrize(
+    ("deviations", "missed"),
+    [
+        ([], 0),
+        ([3, -3, PERIOD // 2, -PERIOD // 2], 0),
+        ([PERIOD * 9 // 10, -PERIOD * 9 // 10], 0),
+        ([100 * PERIOD + 1], 100),
+        ([100 * PERIOD + 1, 30 * PERIOD + 1, 5], 130),
+        ([PERIOD * 13 // 10, -PERIOD * 3 // 10], 1),
+        ([PERIOD * 17 // 10, -PERIOD * 7 // 10], 1),
+        ([100 * PERIOD, *[-PERIOD] * 100], 0),
+        ([100 * PERIOD, *[-PERIOD] * 60], 40),
+        ([-1] * 100_000 + [3 * PERIOD + 1], 3),
+    ],
+)
+def test_due_edges_that_did_not_come_are_missed(deviations: list[int], missed: int) -> None:
+    assert missed_periods(Histogram.from_values(deviations, FINE_K), PERIOD) == missed
+
+
+def test_a_stall_of_many_periods_is_as_many_missed_periods(tmp_path: Path) -> None:
+    """Else it is one value among thousands, however long it is."""
+    made_so_far: list[int] = []
+
+    def draw(drawn: random.Random) -> int:
+        made_so_far.append(100 * PERIOD + 1 if len(made_so_far) == 60 else drawn.randrange(-50, 50))
+        return made_so_far[-1]
+
+    with made(PaperGauge(draw)) as paper:
+        recording = measured(paper, tmp_path / "run", Periodic(10**6, 10**9))
+    assert recording.outcome is Outcome.COMPLETED
+    assert max(made_so_far) > PERIOD
+    assert recording.missed(0) == 100
+
+
+def test_a_board_that_falls_silent_before_the_end_loses_a_period(tmp_path: Path) -> None:
+    """Else a board that died within the last time-out would have had no long period."""
+    out = tmp_path / "run"
+    with made(PaperGauge(lambda drawn: drawn.randrange(-50, 50))) as paper:
+
+        def silence(command: str) -> None:
+            if command.startswith("take n=1"):
+                paper.silence_board()
+
+        paper.faults.before_reply = silence
+        options = ("--period", "1ms", "--timeout", "1s", "-D", "1500ms", "--out", str(out))
+        gauge_command("run", "periodic", paper.port, *options)
+    assert read_recording(out).lost(0) == 1
 
 
 def once(prefix: str, damage: Callable[[bytes], bytes]) -> Faults:
