@@ -109,24 +109,30 @@ def _plan(probe: str, parameters: tuple[str, ...], trial_s: float, board: str) -
 def conclusion(hunted: HuntResult) -> str:
     """The result in one sentence."""
     search = hunted.search
+    failed = f"; every trial failed with {', '.join(search.failed_fixed)}" if search.failed_fixed else ""
     if search.result is None:
-        if not search.worst_fixed:
-            return "no conclusion: the hunt ended before all fixed loads were tried"
-        if not search.confirmations:
-            return (
-                f"no conclusion: the hunt ended after {words.counted(len(hunted.runs), 'trial')}, before a load was "
-                "compared with the fixed loads; use a longer --budget, or more --trials"
-            )
-        return (
-            f"no load worse than the fixed loads in {words.counted(len(hunted.runs), 'trial')}; the worst fixed "
-            f"load is {search.worst_fixed}"
-        )
+        return f"{_without_result(hunted)}{failed}"
     found = search.result
     reference = f"load {found.reference}" if isinstance(found.reference, str) else "the previous result"
     return (
         f"worse than {reference}: {description_of(search.space, found.recipe)}; the typical maximum in {BLOCK} is "
         f"{readable(found.typical_ns)}, with {reference} {readable(found.reference_ns)} (p = {found.p_value:.2g})"
+        f"{failed}"
     )
+
+
+def _without_result(hunted: HuntResult) -> str:
+    search, trials = hunted.search, words.counted(len(hunted.runs), "trial")
+    if search.failed_fixed and not search.worst_fixed:
+        return "no conclusion: no fixed load could be measured"
+    if not search.worst_fixed:
+        return "no conclusion: the hunt ended before all fixed loads were tried"
+    if not search.confirmations:
+        return (
+            f"no conclusion: the hunt ended after {trials}, before a load was compared with the fixed loads; use a "
+            "longer --budget, or more --trials"
+        )
+    return f"no load worse than the fixed loads in {trials}; the worst fixed load is {search.worst_fixed}"
 
 
 def _print_result(hunted: HuntResult, culprit: MonitoredRun | None, out: Path | None, as_json: bool, board: str) -> int:
@@ -221,8 +227,8 @@ def command(
 ) -> int:
     """Search for the load that causes the worst latency.
 
-    Tries stressors of stress-ng in groups, repeats the worst combinations, confirms that one is worse than all
-    published loads, and removes stressors that it does not need.  --out stores the result as a load file.  On a
+    Tries stressors of stress-ng in groups, repeats the worst combinations, confirms that one is worse than the worst
+    published load, and removes stressors that it does not need.  --out stores the result as a load file.  On a
     deterministic board, each trial begins at another phase, and the same hunt makes the same trials.
     """
     _require_place(out)

@@ -72,10 +72,12 @@ def confirm(trials: TrialBudget, recipe: Recipe, reference: Recipe | str) -> Tri
                 return None
             tails.append(tail)
         if turn + 1 == _FIRST_TURN_CHECKED and fmean(worse) <= fmean(better):
-            return None
+            break
         p_value = chance(worse, better) if turn + 1 in CHANCE_SHARES else 1.0
         if p_value <= CHANCE_SHARES.get(turn + 1, 0.0) * level_of(trials.confirmations):
+            trials.decided += 1
             return Confirmed(recipe, reference, fmean(worse), fmean(better), p_value)
+    trials.decided += 1
     return None
 
 

@@ -57,9 +57,10 @@ class Search:
     """One search and its result so far; it can be stopped at any time.
 
     ``fixed``: names of the fixed loads.  ``turns``: recipes per trial of a group.  ``worst_fixed``: the worst fixed
-    load, empty before their trials are complete.  ``result``: the latest confirmed recipe, compared with the worst
-    fixed load or with the result of an earlier round; ``unreduced``: the same before minimisation.  ``confirmations``:
-    number completed; without any there is no conclusion.
+    load, empty before their trials are complete and if all of them failed.  ``failed_fixed``: fixed loads whose trials
+    all failed.  ``result``: the latest confirmed recipe, compared with the worst fixed load or with the result of an
+    earlier round; ``unreduced``: the same before minimisation.  ``confirmations``: number of recipes that were compared
+    with the reference; without any there is no conclusion.
     """
 
     space: Space
@@ -67,6 +68,7 @@ class Search:
     turns: int
     random_: random.Random
     worst_fixed: str = ""
+    failed_fixed: tuple[str, ...] = ()
     result: Confirmed | None = None
     unreduced: Confirmed | None = None
     confirmations: int = 0
@@ -86,6 +88,9 @@ class Search:
         for name in list(self.fixed) * _EACH_FIXED:
             tail = yield from trials.tail(name, Phase.FIXED)
             tails[name] += [] if tail is None else [tail]
+        self.failed_fixed = tuple(name for name in self.fixed if not tails[name])
+        if len(self.failed_fixed) == len(self.fixed):
+            raise BudgetSpent
         self.worst_fixed = max(self.fixed, key=lambda name: mean_tail(tails[name]))
 
     def _round(self, trials: TrialBudget) -> TrialGenerator[None]:
@@ -97,7 +102,7 @@ class Search:
         self._selected |= set(chosen)
         for candidate in (yield from halve(trials, chosen)):
             confirmed = yield from confirm(trials, candidate, self._reference)
-            self.confirmations += 1
+            self.confirmations = trials.decided
             if confirmed is not None:
                 self.unreduced = confirmed
                 self._set_result(trials, confirmed)

@@ -73,11 +73,13 @@ class BudgetSpent(Exception):
 
 @dataclass
 class TrialBudget:
-    """``left``: trials that remain.  ``found_ns``: see :class:`TrialRequest`.  ``confirmations``: number begun."""
+    """``left``: trials that remain.  ``found_ns``: see :class:`TrialRequest`.  ``confirmations``: number begun;
+    ``decided``: number of these that compared the loads, instead of ending with a failed trial or the budget."""
 
     left: int
     found_ns: float | None = None
     confirmations: int = 0
+    decided: int = 0
 
     def make(self, subject: Subject, phase: Phase, spare: int = 0) -> TrialGenerator[Sequence[int]]:
         """Request one trial; returns the maxima of its blocks, empty if it failed.

@@ -120,6 +120,31 @@ def test_what_cannot_be_tried_ends_no_search() -> None:
     assert search.result is None and search.worst_fixed == "none" and not search.confirmations
 
 
+@pytest.mark.parametrize(
+    ("fails", "worst", "failed"),
+    [
+        (lambda ask: isinstance(ask.subject, str), "", ("none", "cpu")),
+        (lambda ask: ask.subject == "cpu", "none", ("cpu",)),
+        (lambda ask: ask.phase is Phase.CONFIRMING, "cpu", ()),
+    ],
+    ids=["all fixed loads", "one fixed load", "every confirmation"],
+)
+def test_only_loads_that_were_measured_are_compared(
+    fails: Callable[[TrialRequest], bool], worst: str, failed: tuple[str, ...]
+) -> None:
+    """Else loads of which nothing is known would be no worse than each other."""
+    search, left = Search(SPACE, ("none", "cpu"), 2, random.Random(1)), 80
+    asking = search.run(left)
+    with pytest.raises(StopIteration):
+        ask = next(asking)
+        while True:
+            left -= 1
+            value = 2000 if ask.subject == "cpu" else 1000
+            ask = asking.send(TrialResult([] if fails(ask) else [value] * 8, left))
+    assert (search.worst_fixed, search.failed_fixed, search.result) == (worst, failed, None)
+    assert (search.confirmations > 0) == (failed == ("cpu",))
+
+
 def groups_of(space: Space, count: int) -> tuple[Search, list[tuple[Recipe, ...]]]:
     """A search, and the groups that it tries first; the last turn of each is worse the later the group is, and every
     third group is disturbed as a whole."""
