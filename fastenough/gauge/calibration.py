@@ -208,11 +208,12 @@ def fit(readings: Sequence[Reading], reference_ppm: float | None) -> Calibration
     )
 
 
-def from_pps(deviations: Histogram, period_ticks: int) -> Calibration:
+def from_pps(deviations: Histogram, period_ticks: int, lost: int = 0) -> Calibration:
     """Calibration by a pulse per second: its deviations from ``period_ticks``, one nominal second.
 
-    The uncertainty includes the observed variation of the pulses.  Raises FastenoughError for fewer than two periods,
-    and for pulses that do not arrive once a second.
+    The uncertainty includes the observed variation of the pulses, once for each stretch between ``lost`` periods: the
+    variations within a stretch cancel out, except those of its ends.  Raises FastenoughError for fewer than two
+    periods, and for pulses that do not arrive once a second.
     """
     count = deviations.total
     if count < 2 or deviations.minimum is None or deviations.maximum is None:
@@ -223,7 +224,7 @@ def from_pps(deviations: Histogram, period_ticks: int) -> Calibration:
     spread_ticks = deviations.maximum - deviations.minimum + 2
     return Calibration(
         count * 1e12 / elapsed_ticks,
-        spread_ticks / elapsed_ticks * 1e6,
+        (1 + lost) * spread_ticks / elapsed_ticks * 1e6,
         float(count),
         "pulse per second on the gauge's input",
         0.0,
@@ -239,17 +240,29 @@ class SelfTest:
     minimum: dict[int, int]
     maximum: dict[int, int]
 
+    @property
+    def is_possible(self) -> bool:
+        """Whether each series has both extremes, in their order; there is at least one series."""
+        return (
+            bool(self.minimum)
+            and self.minimum.keys() == self.maximum.keys()
+            and all(0 <= least <= self.maximum[series] < 1 << 32 for series, least in self.minimum.items())
+        )
+
 
 def parse_self_test(lines: Sequence[str]) -> SelfTest:
     """Parse the reply to ``selftest``; raises Damaged."""
     exact = [numbers(line) for line in lines if line.startswith("series=")]
     if any(not {"count", "min", "max"} <= statistics.keys() for statistics in exact):
         raise Damaged(f"{lines[:1]!r} is not a self-test")
-    return SelfTest(
+    test = SelfTest(
         any(line.startswith("selftest=pass") for line in lines),
         {statistics["series"]: statistics["min"] for statistics in exact if statistics["count"]},
         {statistics["series"]: statistics["max"] for statistics in exact if statistics["count"]},
     )
+    if test.passed and not test.is_possible:
+        raise Damaged(f"{lines[:1]!r} is a self-test that passed without an offset")
+    return test
 
 
 def _json_object(path: Path, serial: str | None) -> dict[str, Any]:
@@ -272,9 +285,9 @@ def read_self_test(path: Path, serial: str | None = None) -> SelfTest:
         by_series = [
             {int(series): int(ticks) for series, ticks in content[name].items()} for name in ("minimum", "maximum")
         ]
-        if not all(0 <= ticks < 1 << 32 for extremes in by_series for ticks in extremes.values()):
+        test = SelfTest(content["passed"], *by_series)
+        if type(test.passed) is not bool or (test.passed and not test.is_possible):
             raise ValueError
-        test = SelfTest(bool(content["passed"]), *by_series)
     except _UNREADABLE as error:
         raise BadInput(f"{path}: not a self-test; run: fastenough gauge selftest --json >{path}") from error
     if not test.passed:
@@ -297,7 +310,9 @@ def read_calibration(path: Path, serial: str | None = None) -> Calibration:
             float(content["reference_ppm"]),
             int(content["readings"]),
         )
-        if not 0 < calibration.tick_ps < 1e9 or not 0 <= calibration.total_ppm < 1e6:
+        if not 0 < calibration.tick_ps < 1e9 or not calibration.total_ppm < 1e6:
+            raise ValueError
+        if min(calibration.uncertainty_ppm, calibration.reference_ppm or 0.0) < 0:
             raise ValueError
         if not 0 <= calibration.seconds < 1e9:  # NaN in its head would make a recording unreadable
             raise ValueError

@@ -227,7 +227,7 @@ class Gauge:
         self.start_periodic(second, self.identity.longest_ticks)
         time.sleep(seconds)
         self.stop_and_wait()
-        measured = from_pps(self.take()[0], second)
+        measured = from_pps(self.take()[0], second, self.counters().lost(0))
         require_possible(measured, self.identity)
         return measured
 

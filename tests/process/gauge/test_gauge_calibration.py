@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import threading
@@ -21,12 +22,13 @@ from fastenough.gauge.calibration import (
     fit,
     from_pps,
     host_ppm,
+    parse_self_test,
     read_calibration,
     read_self_test,
     select_calibration,
     usable_tick_ps,
 )
-from fastenough.gauge.protocol import Identity
+from fastenough.gauge.protocol import Damaged, Identity
 from fastenough.gauge.session import Gauge
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Histogram, read_recording
@@ -112,6 +114,20 @@ def test_a_pulse_per_second_gives_the_tick() -> None:
     assert calibration.off_ppm(62_500) == pytest.approx(100.0, abs=0.1)
     assert calibration.uncertainty_ppm == pytest.approx(5 / (4 * HERTZ) * 1e6, rel=1e-3)
     assert calibration.reference_ppm == 0.0
+
+
+def test_lost_pulses_are_part_of_its_uncertainty() -> None:
+    """Each stretch between lost pulses has ends of its own, whose variations do not cancel out."""
+    drawn, outside = random.Random(3), 0
+    for _ in range(200):
+        edges = [round((second * 1e12 + drawn.uniform(-2e7, 2e7)) / 62_500) for second in range(60)]
+        arrived = [second for second in range(60) if drawn.random() < 0.5]
+        pairs = [(early, late) for early, late in itertools.pairwise(arrived) if late == early + 1]
+        deviations = [edges[late] - edges[early] - HERTZ for early, late in pairs]
+        lost = len(arrived) - 1 - len(pairs)
+        measured = from_pps(Histogram.from_values(deviations, 4), HERTZ, lost)
+        outside += abs(measured.off_ppm(62_500)) > measured.uncertainty_ppm
+    assert outside == 0
 
 
 @pytest.mark.parametrize(
@@ -219,6 +235,7 @@ def test_a_kept_calibration_is_used_while_a_fresh_one_does_not_contradict_it(tmp
         {**CLOCK, "tick_ps": None},
         {**CLOCK, "uncertainty_ppm": float("nan")},
         {**CLOCK, "reference_ppm": -1e9},
+        {**CLOCK, "uncertainty_ppm": -3},
         {**CLOCK, "seconds": float("nan")},
         {**CLOCK, "seconds": float("inf")},
         {**CLOCK, "readings": float("inf")},
@@ -234,6 +251,26 @@ def test_what_is_no_self_test_is_refused(tmp_path: Path, ticks: float) -> None:
     content = {"passed": True, "minimum": {"0": 5}, "maximum": {"0": ticks}}
     with pytest.raises(BadInput, match="not a self-test; run"):
         read_self_test(kept(tmp_path, content))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"passed": "false"},
+        {"minimum": {}, "maximum": {}},
+        {"minimum": {"0": 5, "1": 3}},
+        {"maximum": {"0": 3}},
+    ],
+)
+def test_a_self_test_without_an_offset_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    with pytest.raises(BadInput, match="not a self-test; run"):
+        read_self_test(kept(tmp_path, PASSED | change))
+
+
+@pytest.mark.parametrize("lines", [[], ["series=0 count=0 min=0 max=0"], ["series=0 count=256 min=3 max=2"]])
+def test_a_reply_that_passes_without_an_offset_is_damaged(lines: list[str]) -> None:
+    with pytest.raises(Damaged):
+        parse_self_test([*lines, "selftest=pass cycles=256"])
 
 
 def test_files_of_another_gauge_are_refused(tmp_path: Path) -> None:
