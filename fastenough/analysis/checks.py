@@ -71,6 +71,27 @@ def _nothing_lost(recording: Recording) -> Iterator[CheckFinding]:
             f"{words.counted(lost, 'value')} lost; the maximum may be among the lost values",
             "run it again on a quieter machine or with a longer interval",
         )
+    yield from _edges_agree(recording)
+
+
+def _edges_agree(recording: Recording) -> Iterator[CheckFinding]:
+    """Instrument and board count the same edges, where both counted."""
+    counts = agreement(recording)
+    if counts is None or recording.outcome is not Outcome.COMPLETED:
+        return
+    if counts.lost_uncounted:
+        yield CheckFinding(
+            Verdict.BROKEN,
+            f"the instrument missed {words.counted(counts.lost_uncounted, 'edge')} of the board; {counts.text}",
+            "check the wires between the instrument and the board, then rerun",
+        )
+    if counts.not_made:
+        yield CheckFinding(
+            Verdict.BROKEN,
+            f"the instrument counted {words.counted(counts.not_made, 'edge')} that the board did not make, so "
+            f"latencies may be too small; {counts.text}",
+            "check the wires between the instrument and the board for noise and bounces, then rerun",
+        )
 
 
 def _samples_taken(recording: Recording) -> Iterator[CheckFinding]:

@@ -44,6 +44,16 @@ class EdgeAgreement:
         return max(0, self.sent - self.returned - self.timeouts)
 
     @property
+    def not_made(self) -> int | None:
+        """Number of edges that the instrument took for answers, but that the board did not make: noise on a wire.
+
+        Unknown after a time-out of a response: the edges of the resynchronisation after it are not answers.
+        """
+        if self.answered is None or self.returned is None or (self.sent is not None and self.timeouts):
+            return None
+        return max(0, self.returned - self.answered)
+
+    @property
     def text(self) -> str:
         """Text for tables and reasons."""
         if self.answered is None or self.returned is None:
@@ -71,7 +81,7 @@ def agreement(recording: Recording) -> EdgeAgreement | None:
         counters.get("edges_seen"),
         counters.get("edges_answered"),
         counters["edges_returned"],
-        counters.get("edges_timed_out", 0),
-        counters.get("edges_overtaken", 0),
-        counters.get("edges_dropped", counters.get("edges_shed", 0)),
+        counters.get("edges_timed_out") or 0,
+        counters.get("edges_overtaken") or 0,
+        counters.get("edges_dropped", counters.get("edges_shed")) or 0,
     )

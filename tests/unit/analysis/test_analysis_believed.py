@@ -437,6 +437,27 @@ def test_a_slow_guest_is_no_loss_and_an_edge_that_is_not_counted_is_one(
     assert [finding.verdict for finding in found] == [verdict]
 
 
+@pytest.mark.parametrize(
+    ("counted", "broken"),
+    [
+        ({"edges_sent": 500, "edges_seen": 500, "edges_answered": 500, "edges_returned": 500}, False),
+        ({"edges_sent": 500, "edges_seen": 450, "edges_answered": 450, "edges_returned": 500}, True),
+        ({"edges_sent": 510, "edges_seen": 510, "edges_answered": 510, "edges_returned": 500}, True),
+        ({"edges_sent": 500, "edges_seen": None, "edges_answered": None, "edges_returned": 500}, False),
+        ({"edges_answered": 500, "edges_returned": 493}, True),
+        ({"edges_answered": 500, "edges_returned": 493, "edges_dropped": 7}, False),
+        ({"edges_answered": 500, "edges_returned": 493, "edges_timed_out": None, "edges_dropped": 7}, False),
+        ({"edges_answered": 493, "edges_returned": 500}, True),
+    ],
+)
+def test_edges_that_only_one_side_counted_are_no_measurement(
+    tmp_path: Path, counted: dict[str, Any], broken: bool
+) -> None:
+    """Noise that is taken for an answer hides the answer; an edge that the instrument missed may have been late."""
+    run = _run(tmp_path, load="none", counters=COUNTERS | counted, head={"instrument": {"name": "fastenough gauge"}})
+    assert any("edge" in finding.text for finding in findings_of(run)) == broken
+
+
 def test_boards_and_probes_measure_at_the_same_time(tmp_path: Path) -> None:
     one = _at(tmp_path, "one", 0)
     for change in ({"board": "another"}, {"probe": "another"}):
