@@ -93,16 +93,16 @@ class Gauge:
         """
         known = self.identity
         try:
-            self._line.exchange("id")
+            self._line.request("id", parse_identity)
             return
-        except (GaugeLost, Damaged):
+        except (GaugeLost, Damaged, Refused):
             self.close()
         limit = time.monotonic() + patience_s
         while True:
             try:
                 self._open(find_port(self.serial or self.port))
                 break
-            except (BadInput, GaugeLost, Damaged) as error:
+            except (BadInput, GaugeLost, Damaged, Refused) as error:
                 if time.monotonic() > limit:
                     raise GaugeLost(
                         f"{self.port}: the gauge disappeared and did not return within {patience_s:g} s; "

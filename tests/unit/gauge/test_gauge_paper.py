@@ -230,3 +230,16 @@ def test_what_another_program_left_half_said_is_no_other_instrument(left: bytes)
 
     with made(PaperGauge(latency, faults=Faults(into=into))) as paper, Gauge(paper.port) as gauge:
         assert gauge.identity.mcu == "atmega328p"
+
+
+def test_noise_between_two_runs_of_a_plan_ends_no_plan() -> None:
+    asked: list[bytes] = []
+
+    def into(data: bytes) -> bytes:
+        asked.append(data)
+        return data.replace(b"id", b"ie") if len(asked) == 1 else data
+
+    with made(PaperGauge(latency)) as paper, Gauge(paper.port) as gauge:
+        paper.faults = Faults(into=into)
+        gauge.reconnect(1.0)
+        assert gauge.repeated_requests == 1
