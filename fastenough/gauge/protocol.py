@@ -24,6 +24,8 @@ MAX_LINES = 4096
 _NUMBER = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 _WORD = re.compile(r"[\w.+-]{1,40}", re.ASCII)
 _BUCKET_BITS = 16
+_MOST_K = 16
+"""Finest histogram of a recording."""
 _COUNTER_BITS = {"bytes_dropped": 16}
 
 
@@ -132,6 +134,7 @@ def parse_identity(lines: list[str]) -> Identity:
         and _WORD.fullmatch(identity.mcu)
         and 0 < identity.tick_ps < 10**9
         and 0 < identity.k < identity.bits <= 32
+        and identity.k <= _MOST_K
     ):
         raise Damaged(f"the identity {lines[:1]!r} cannot be understood")
     return identity

@@ -187,6 +187,7 @@ def test_numbers_have_64_bits(text: str) -> None:
         ("tick_ps=62500", "tick_ps=0"),
         ("k=4", "k=-1"),
         ("k=4", "k=24"),
+        ("k=4", "k=17"),
         ("bits=24", "bits=64"),
         ("mcu=atmega328p", "mcu="),
         ("firmware=1", f"firmware={'1' * 50}"),
