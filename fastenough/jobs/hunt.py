@@ -38,10 +38,10 @@ from fastenough.store import Store
 
 FIXED = ("none", "cpu", "io", "vm", "hdd", "full", "hackbench")
 """Loads that results are compared with: those of Enea's matrix, and hackbench."""
-BLOCK = "250ms"
+BLOCK, _BLOCK_NS = "250ms", 250_000_000
 HUNT_FILE = "hunt.json"
-_SEARCH = "hunt 2"
-"""Changes with the search: the trials of another search must not be replayed."""
+_SEARCH = "hunt 3"
+"""Changes with the search and its measure: the trials of another search must not be replayed."""
 _AT_ONCE = 8
 _TOO_HOT_MILLIDEGREES, _COOLING_S = 90_000, 60.0
 _STRESS_NG = Load("hunt", "", ("stress-ng",), (), Expectation())
@@ -226,13 +226,31 @@ def block_maxima(recording: Recording, turns: int) -> list[int]:
         return []
     name = judged_name(recording)
     judged = [series.id for series in recording.series if series.name == name]
-    by_turn: dict[int, list[int]] = {turn: [] for turn in range(turns)}
+    spans = []
     for interval in recording.intervals:
         maxima = [interval.histograms[number].maximum for number in judged if number in interval.histograms]
         known = [maximum for maximum in maxima if maximum is not None]
-        if known:
-            middle_ns = (interval.begin_wall_ns + interval.end_wall_ns) // 2
-            by_turn[turn_of(middle_ns, turns)].append(max(known))
+        spans.append((interval.begin_wall_ns, interval.end_wall_ns, max(known) if known else None))
+    return maxima_in_turns(spans, turns)
+
+
+def maxima_in_turns(spans: Sequence[tuple[int, int, int | None]], turns: int) -> list[int]:
+    """Maxima of the blocks, ordered by turn, equally many per turn.
+
+    ``spans``: begin and end of each interval in ns, and its maximum, None without values.  Of several turns, a long
+    interval counts as all blocks that it covers, and the values of an interval without any come at the end of its
+    stall, in a later one: a load that stalls the machine for its whole turn is not left out.
+    """
+    by_turn: dict[int, list[int]] = {turn: [] for turn in range(turns)}
+    waiting: list[int] = []
+    for begin_ns, end_ns, maximum in spans:
+        blocks = max(1, round((end_ns - begin_ns) / _BLOCK_NS)) if turns > 1 else 1
+        middles = [begin_ns + (end_ns - begin_ns) * (2 * block + 1) // (2 * blocks) for block in range(blocks)]
+        waiting += middles if turns > 1 or maximum is not None else []
+        if maximum is not None:
+            for middle_ns in waiting:
+                by_turn[turn_of(middle_ns, turns)].append(maximum)
+            waiting = []
     least = min(map(len, by_turn.values()))
     return [value for values in by_turn.values() for value in values[:least]]
 

@@ -25,9 +25,9 @@ from fastenough.hunt.extent import AFTER_S, SearchTime
 from fastenough.hunt.recipes import IN_PHASES, IN_TURNS, as_file, description_of, load_of, turn_of
 from fastenough.hunt.space import Part, Recipe, Space
 from fastenough.hunt.stressors import PHASES, STRESSORS, space_of
-from fastenough.hunt.trials import Phase, TrialRequest
+from fastenough.hunt.trials import Phase, TrialRequest, tail_of
 from fastenough.jobs import hunt as hunting
-from fastenough.jobs.hunt import HUNT_FILE, BoardCapacity, Hunt, TrialNote, make_hunt
+from fastenough.jobs.hunt import HUNT_FILE, BoardCapacity, Hunt, TrialNote, make_hunt, maxima_in_turns
 from fastenough.jobs.job_store import OneCampaign
 from fastenough.model import Outcome
 from fastenough.store import Store
@@ -199,6 +199,36 @@ def test_a_part_in_turns_gives_way_to_the_next() -> None:
 
 def test_a_turn_is_a_second_of_the_clock() -> None:
     assert [turn_of(second * 10**9 + 5, 4) for second in range(6)] == [0, 1, 2, 3, 0, 1]
+
+
+BLOCK_NS = 250_000_000
+
+
+def test_blocks_belong_to_their_turns() -> None:
+    spans = [(block * BLOCK_NS, (block + 1) * BLOCK_NS, 100 + block) for block in range(8)]
+    assert maxima_in_turns(spans, 1) == maxima_in_turns(spans, 2) == [100 + block for block in range(8)]
+    assert maxima_in_turns(spans[:7], 2) == [100, 101, 102, 104, 105, 106]
+    assert maxima_in_turns(spans[:3], 2) == []
+
+
+@pytest.mark.parametrize("stall_ns", [900_000_000, 1_250_000_000])
+@pytest.mark.parametrize("reporter_stalls", [True, False])
+def test_a_turn_that_stalls_the_machine_is_the_worst_one(stall_ns: int, reporter_stalls: bool) -> None:
+    """Four turns of a second, the third with a stall: of the whole machine, or of the measured thread only."""
+    begin_ns, end_ns = 2 * 10**9, 2 * 10**9 + stall_ns
+    spans: list[tuple[int, int, int | None]] = []
+    for block in range(16):
+        first, last = block * BLOCK_NS, (block + 1) * BLOCK_NS
+        if first <= begin_ns < last and reporter_stalls:
+            spans.append((begin_ns, end_ns + 10**6, stall_ns))
+        elif last <= begin_ns or first >= end_ns:
+            spans.append((first, last, 10**5))
+        elif not reporter_stalls:
+            spans.append((first, last, stall_ns if first < end_ns <= last else None))
+    maxima = maxima_in_turns(spans, 4)
+    assert len(maxima) >= 12
+    tails = [tail_of(maxima[turn * len(maxima) // 4 : (turn + 1) * len(maxima) // 4]) for turn in range(4)]
+    assert max(tails) == tails[2] > tails[0] + 8
 
 
 @pytest.mark.slow

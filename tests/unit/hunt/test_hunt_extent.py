@@ -58,11 +58,11 @@ def test_the_least_extent_can_confirm_a_result(extent: HuntExtent, least: HuntEx
 @pytest.mark.parametrize(
     ("extent", "budget_s", "trials"), [(SearchTime(600.0), 600.0, ()), (TrialCount(60), 0.0, (60,))]
 )
-def test_a_hunt_of_an_older_version_can_be_resumed(
+def test_a_hunt_is_resumed_by_the_identity_of_its_search(
     extent: HuntExtent, budget_s: float, trials: tuple[int, ...]
 ) -> None:
-    """The identity that older versions stored with each trial."""
-    arguments = (plan_sha256(PLAN, expand(PLAN)), budget_s, ("cpu", "fork"), ("none",), "hunt 2", *trials)
+    """The identity that is stored with each trial; another one is of another search, whose trials are not replayed."""
+    arguments = (plan_sha256(PLAN, expand(PLAN)), budget_s, ("cpu", "fork"), ("none",), "hunt 3", *trials)
     hunt = Hunt(PLAN, extent, ("cpu", "fork"), ("none",))
     assert hunt.sha256 == hashlib.sha256(repr(arguments).encode()).hexdigest()
     others = (replace(hunt, extent=SearchTime(601.0)), replace(hunt, extent=TrialCount(61)))
