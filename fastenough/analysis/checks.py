@@ -75,9 +75,18 @@ def _nothing_lost(recording: Recording) -> Iterator[CheckFinding]:
 
 
 def _edges_agree(recording: Recording) -> Iterator[CheckFinding]:
-    """Instrument and board count the same edges, where both counted."""
+    """Instrument and board count the same edges, where both counted, and no edges but responses."""
+    if recording.head.instrument is None or recording.end is None or recording.outcome is not Outcome.COMPLETED:
+        return
+    if spurious := recording.end.counters.get("spurious"):
+        yield CheckFinding(
+            Verdict.INCONCLUSIVE,
+            f"the instrument saw {words.counted(spurious, 'edge')} without a stimulus; such an edge after a stimulus "
+            "is taken for the response, so latencies may be too small",
+            "check the wires for noise; if an output bounces, set the shortest wait (--min) longer than that",
+        )
     counts = agreement(recording)
-    if counts is None or recording.outcome is not Outcome.COMPLETED:
+    if counts is None:
         return
     if counts.lost_uncounted:
         yield CheckFinding(

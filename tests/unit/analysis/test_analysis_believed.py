@@ -448,6 +448,8 @@ def test_a_slow_guest_is_no_loss_and_an_edge_that_is_not_counted_is_one(
         ({"edges_answered": 500, "edges_returned": 493, "edges_dropped": 7}, False),
         ({"edges_answered": 500, "edges_returned": 493, "edges_timed_out": None, "edges_dropped": 7}, False),
         ({"edges_answered": 493, "edges_returned": 500}, True),
+        ({"spurious": 0}, False),
+        ({"spurious": 1}, True),
     ],
 )
 def test_edges_that_only_one_side_counted_are_no_measurement(
