@@ -86,15 +86,16 @@ class Gauge:
     def close(self) -> None:
         self._line.close()
 
-    def reconnect(self, patience_s: float = _PLUG_IN_S) -> None:
+    def reconnect(self, patience_s: float = _PLUG_IN_S) -> bool:
         """Check that the gauge replies; else wait until it is plugged in again and open its port, whatever its name.
 
-        Raises GaugeLost if it does not return in time, or if it is another gauge.
+        True if its port was opened again: a gauge without a serial number may be another one of the same kind.  Raises
+        GaugeLost if it does not return in time, or if it is another gauge.
         """
         known = self.identity
         try:
             self._line.request("id", parse_identity)
-            return
+            return False
         except (GaugeLost, Damaged, Refused):
             self.close()
         limit = time.monotonic() + patience_s
@@ -111,6 +112,7 @@ class Gauge:
                 time.sleep(_RETRY_S)
         if (self.identity, serial_of(self.port)) != (known, self.serial):
             raise GaugeLost(f"{self.port}: a different gauge was plugged in; begin a new measurement with it")
+        return True
 
     @property
     def repeated_requests(self) -> int:

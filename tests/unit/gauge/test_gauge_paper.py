@@ -7,14 +7,17 @@ import contextlib
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from fastenough.gauge.calibration import Calibration
+from fastenough.campaign.instrument import InstrumentRun, OpenInstrument
+from fastenough.campaign.transcript import Transcript
+from fastenough.gauge.calibration import Calibration, SelfTest
 from fastenough.gauge.line import Line
 from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead, missed_periods
 from fastenough.gauge.session import Gauge
-from fastenough.model import FastenoughError, Outcome
+from fastenough.model import BadInput, FastenoughError, Outcome
 from fastenough.recording import Histogram, Recording, read_recording
 from tests.support.gauge_simulation import gauge_command
 from tests.support.paper_gauge import Faults, PaperGauge, bucket
@@ -241,5 +244,18 @@ def test_noise_between_two_runs_of_a_plan_ends_no_plan() -> None:
 
     with made(PaperGauge(latency)) as paper, Gauge(paper.port) as gauge:
         paper.faults = Faults(into=into)
-        gauge.reconnect(1.0)
+        assert not gauge.reconnect(1.0)
         assert gauge.repeated_requests == 1
+
+
+@pytest.mark.parametrize(("off_ppm", "is_another"), [(0.0, False), (5000.0, True)])
+def test_a_gauge_that_returns_has_the_clock_that_was_calibrated(off_ppm: float, is_another: bool) -> None:
+    """Without a serial number, only its clock tells it from another one of the same kind."""
+    transcript = cast(Transcript, None)
+    with made(PaperGauge(latency)) as paper, Gauge(paper.port) as gauge:
+        clock = Calibration(62_500 * (1 + off_ppm / 1e6), 10.0, 300.0)
+        opened = OpenInstrument(gauge, clock, SelfTest(True, {0: 3}, {0: 3}), paper.port)
+        InstrumentRun(opened, RESPONSE, "linux-user", transcript)
+        gauge.close()
+        with pytest.raises(BadInput) if is_another else contextlib.nullcontext():
+            InstrumentRun(opened, RESPONSE, "linux-user", transcript)
