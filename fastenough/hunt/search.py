@@ -124,9 +124,10 @@ class Search:
             self.looks += _group_turns(turns, maxima)
 
     def _candidates(self, limit: int) -> list[Recipe]:
-        """The worst recipes of groups that were no candidates yet, worst first."""
+        """The worst recipes of groups that were no candidates yet, worst first; none without stressors."""
         ordered = sorted(self.looks, key=lambda look: -look.excess)
-        return list(dict.fromkeys(look.recipe for look in ordered if look.recipe not in self._selected))[:limit]
+        recipes = dict.fromkeys(look.recipe for look in ordered if look.recipe not in self._selected)
+        return [recipe for recipe in recipes if recipe][:limit]
 
     def _minimise(self, trials: TrialBudget, confirmed: Confirmed) -> TrialGenerator[None]:
         """Find the smallest recipe that is confirmed like the whole one and nearly reaches its effect."""

@@ -67,6 +67,10 @@ class Space:
             if parameter.factors
         )
 
+    def fits(self, name: str) -> bool:
+        """Whether a stressor fits into the memory with its plainest parameters."""
+        return self.memory_of(Part(name, (0,) * len(self.stressors[name].parameters))) <= self.memory_bytes
+
     def fitting(self, parts: Sequence[Part]) -> Recipe:
         """As many of these parts, in this order, as the bounds allow."""
         fitting: list[Part] = []

@@ -112,7 +112,13 @@ class BoardCapacity:
                 f"only {', '.join(chosen) or 'none'} of the requested stressors works on this board; "
                 "a hunt requires two"
             )
-        return space_of(chosen, self.cpus, self.available_bytes, options)
+        space = space_of(chosen, self.cpus, self.available_bytes, options)
+        if sum(space.fits(name) for name in chosen) < 2:
+            raise NotApplicable(
+                f"{self.available_bytes >> 20} MB of memory are available on this board; a hunt uses a quarter of "
+                "that, which is too little for two of the stressors"
+            )
+        return space
 
 
 @dataclass(frozen=True)

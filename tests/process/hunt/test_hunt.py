@@ -29,7 +29,7 @@ from fastenough.hunt.trials import Phase, TrialRequest, tail_of
 from fastenough.jobs import hunt as hunting
 from fastenough.jobs.hunt import HUNT_FILE, BoardCapacity, Hunt, TrialNote, make_hunt, maxima_in_turns
 from fastenough.jobs.job_store import OneCampaign
-from fastenough.model import Outcome
+from fastenough.model import NotApplicable, Outcome
 from fastenough.store import Store
 from tests.support.cli_calls import command_line, environment
 from tests.support.privileges import needs_root
@@ -320,6 +320,13 @@ def test_a_hunt_keeps_to_its_budget_by_the_clock(
     took_s = clock.now_s - 1000.0
     assert 0.7 * 600.0 <= took_s <= 600.0 - AFTER_S
     assert took_s == pytest.approx(45.0 + len(hunted.made) * (11.0 + between_s), abs=0.1)
+
+
+def test_a_board_without_memory_for_two_stressors_is_not_hunted() -> None:
+    """Else each recipe is empty, and nothing is found to be no worse than the fixed loads."""
+    with pytest.raises(NotApplicable, match="16 MB"):
+        BoardCapacity(2, ("fork", "sock", "zlib"), 16 << 20).space((), ())
+    assert set(BoardCapacity(2, ("fork", "sock", "zlib"), 64 << 20).space((), ()).stressors) == {"fork", "sock", "zlib"}
 
 
 def test_bounds_are_of_the_space() -> None:

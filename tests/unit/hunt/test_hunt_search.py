@@ -145,6 +145,19 @@ def test_only_loads_that_were_measured_are_compared(
     assert (search.confirmations > 0) == (failed == ("cpu",))
 
 
+def test_a_recipe_without_stressors_is_no_candidate() -> None:
+    """A draw is empty where no stressor fits into the memory."""
+    space = Space({name: Stressor(name, (), 8) for name in "abcdef"}, 1, 8)
+    search, left = Search(space, ("none",), 2, random.Random(1)), 80
+    asking = search.run(left)
+    with pytest.raises(StopIteration):
+        next(asking)
+        while True:
+            left -= 1
+            asking.send(TrialResult([1000] * 8, left))
+    assert not search.confirmations
+
+
 def groups_of(space: Space, count: int) -> tuple[Search, list[tuple[Recipe, ...]]]:
     """A search, and the groups that it tries first; the last turn of each is worse the later the group is, and every
     third group is disturbed as a whole."""
