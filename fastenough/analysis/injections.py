@@ -12,6 +12,8 @@ from statistics import median
 from fastenough.recording import Event, Recording
 from fastenough.units import parse_duration_ns
 
+_SPARSE = 2
+"""Edges whose typical distance is more than this many periods are not those of the task."""
 TOLERANCE_NS = 2_000
 TOLERANCE_SHARE = 0.002
 """Resolution of clocks and buckets: a delayed act cannot begin earlier than this before the end of its delay."""
@@ -147,9 +149,12 @@ def match_by_interval(
 
 
 def match_by_edges(
-    injected: Sequence[Injection], late: dict[int, int], edges_ns: Sequence[int], lead_ns: int
+    injected: Sequence[Injection], late: dict[int, int], edges_ns: Sequence[int], lead_ns: int, period_ns: int
 ) -> list[InjectionResult]:
     """Match each injection with the first edge after it; no edge may lie within it.
+
+    ``period_ns``: nominal time between edges of the delayed task.  Edges of another source that come less often have
+    room for any injection, so none is matched with them.
 
     ``edges_ns`` ascend on the witness's own clock.  Its offset against the injections' clock is the one at which most
     injections are without an edge, and of these the one that brings the next edges nearest.  Nothing is toggled from
@@ -159,8 +164,15 @@ def match_by_edges(
     edges = sorted(edges_ns)
     quiet_ns = lead_ns // 5
     offset_ns = _offset_ns(injected, edges, quiet_ns)
+    typical_ns = median([later - earlier for earlier, later in pairwise(edges)] or [0])
+    is_sparse = typical_ns > _SPARSE * period_ns
 
     def value(injection: Injection) -> Value:
+        if is_sparse:
+            return (
+                f"the witness's edges come every {typical_ns / 1e6:.4g} ms, those of the task every "
+                f"{period_ns / 1e6:.4g} ms: it watches another pin"
+            )
         due_ns = injection.due_mono_ns + offset_ns
         position = bisect_right(edges, due_ns - quiet_ns)
         if position in (0, len(edges)):

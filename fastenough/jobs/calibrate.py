@@ -183,7 +183,8 @@ def gauge_finds(
             gauge.stop()
             task.interrupt()
     edges_ns = falling_edges(frames, period_ticks, tick_ps)
-    return WitnessResult(injector.name, witness, tuple(match_by_edges(injected, late, edges_ns, plan.lead_ns)))
+    rows = match_by_edges(injected, late, edges_ns, plan.lead_ns, 2 * plan.period_ns)
+    return WitnessResult(injector.name, witness, tuple(rows))
 
 
 @contextmanager

@@ -121,7 +121,7 @@ INJECTED = [injection(20, 20), injection(40, 54), injection(80, 88), injection(2
 
 
 def test_the_gauge_finds_injections_whatever_the_offset_of_its_clock() -> None:
-    rows = match_by_edges(INJECTED, {}, toggles(INJECTED, {}), LEAD_NS)
+    rows = match_by_edges(INJECTED, {}, toggles(INJECTED, {}), LEAD_NS, 2 * PERIOD_NS)
     assert [(row.injected, row.detected) for row in rows] == [(2, 2), (1, 1), (2, 2)]
     assert all(0 <= row.excess_median_ns <= PERIOD_NS + MS for row in rows if row.excess_median_ns is not None)
 
@@ -129,21 +129,31 @@ def test_the_gauge_finds_injections_whatever_the_offset_of_its_clock() -> None:
 def test_a_late_edge_before_the_injection_does_not_hide_it() -> None:
     """The period that holds the injection is shorter than it then: the edge that begins it was late itself."""
     delays = dict.fromkeys(range(86, 88), 4 * MS) | {53: 12 * MS, 122: 7 * MS}
-    rows = match_by_edges(INJECTED, {}, toggles(INJECTED, delays), LEAD_NS)
+    rows = match_by_edges(INJECTED, {}, toggles(INJECTED, delays), LEAD_NS, 2 * PERIOD_NS)
     assert [row.reasons for row in rows] == [(), (), ()]
 
 
 def test_an_injection_that_did_not_delay_the_pin_is_not_found() -> None:
     for missing in INJECTED:
-        rows = match_by_edges(INJECTED, {}, toggles([each for each in INJECTED if each != missing], {}), LEAD_NS)
+        rows = match_by_edges(
+            INJECTED, {}, toggles([each for each in INJECTED if each != missing], {}), LEAD_NS, 2 * PERIOD_NS
+        )
         (reason,) = [reason for row in rows for reason in row.reasons]
         assert f"injected at {missing.due_mono_ns} ns" in reason
+
+
+def test_edges_of_another_pin_are_no_witness() -> None:
+    """A pin that blinks rarely has no edge within any injection."""
+    blinking = [second * 333 * MS + second % 7 for second in range(40)]
+    rows = match_by_edges(INJECTED, {}, blinking, LEAD_NS, 2 * PERIOD_NS)
+    assert [row.detected for row in rows] == [0, 0, 0]
+    assert "another pin" in rows[0].reasons[0]
 
 
 def test_edges_end_where_a_sample_of_the_stream_is_missing() -> None:
     frames = [Frame(65534, (0, 16)), Frame(0, (0,)), Frame(2, (0,))]
     assert falling_edges(frames, 16_000, 62_500.0) == [0, 1_000_000, 2_001_000, 3_001_000]
-    (row,) = match_by_edges([injection(20, 500)], {}, [0, 20 * MS], LEAD_NS)
+    (row,) = match_by_edges([injection(20, 500)], {}, [0, 20 * MS], LEAD_NS, 2 * PERIOD_NS)
     assert row.detected == 0
     assert row.reasons
 
