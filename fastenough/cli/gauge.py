@@ -15,6 +15,7 @@ from typing import TypedDict
 
 import click
 
+from fastenough import words
 from fastenough.campaign.standalone_gauge import StatedBoard, StoredRun
 from fastenough.cli.commands import Command, Group, Option
 from fastenough.cli.options import DURATION, json_option, store_option
@@ -73,11 +74,15 @@ def _measure(run: GaugeRun, duration_ns: int, interval_ns: int) -> Outcome:
 
 
 class SeriesSummary(TypedDict):
-    """Samples of a series, and their statistics in ns; None without samples."""
+    """Samples of a series, and their statistics in ns; None without samples.
+
+    ``missed``: due edges of a period that did not come.
+    """
 
     series: str
     count: int
     lost: int
+    missed: int
     min_ns: float | None
     mean_ns: float | None
     p99_ns: float | None
@@ -90,6 +95,7 @@ def _summary(recording: Recording) -> list[SeriesSummary]:
             "series": series.name,
             "count": total.total,
             "lost": recording.lost(series.id),
+            "missed": recording.missed(series.id),
             "min_ns": _ns(total.minimum, series.unit_ns),
             "mean_ns": _ns(total.mean, series.unit_ns),
             "p99_ns": _ns(_p99(total), series.unit_ns),
@@ -121,8 +127,9 @@ def figures(row: SeriesSummary) -> str:
 
 def _print_summary(rows: list[SeriesSummary], reasons: list[str], where: str) -> None:
     for row in rows:
+        missed = f", {words.counted(row['missed'], 'missed period')}" if row["missed"] else ""
         if row["count"]:
-            print(f"{row['series']}: {row['count']} samples, {row['lost']} lost; µs: {figures(row)}")
+            print(f"{row['series']}: {row['count']} samples, {row['lost']} lost{missed}; µs: {figures(row)}")
         else:
             print(f"{row['series']}: no samples, {row['lost']} lost")
     for reason in reasons:

@@ -157,6 +157,7 @@ _GAUGE_RUN = Versioned(
                 "series": str,
                 "count": int,
                 "lost": int,
+                "missed": int,
                 "min_ns": float | None,
                 "mean_ns": float | None,
                 "p99_ns": float | None,

@@ -243,5 +243,7 @@ def test_quick_periods_are_not_streamed() -> None:
 
 
 def test_a_printed_maximum_is_not_below_the_measured_one() -> None:
-    row = SeriesSummary(series="", count=4, lost=0, min_ns=187.5, mean_ns=250.0, p99_ns=312.5, max_ns=194_437.5)
+    row = SeriesSummary(
+        series="", count=4, lost=0, missed=0, min_ns=187.5, mean_ns=250.0, p99_ns=312.5, max_ns=194_437.5
+    )
     assert figures(row) == "min 0.187, mean 0.250, p99 0.313, max 194.438"

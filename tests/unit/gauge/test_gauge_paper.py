@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import cast
 
@@ -136,17 +138,22 @@ def test_a_stall_of_many_periods_is_as_many_missed_periods(tmp_path: Path) -> No
 
 def test_a_board_that_falls_silent_before_the_end_loses_a_period(tmp_path: Path) -> None:
     """Else a board that died within the last time-out would have had no long period."""
-    out = tmp_path / "run"
-    with made(PaperGauge(lambda drawn: drawn.randrange(-50, 50))) as paper:
+    out, drawn_so_far = tmp_path / "run", count()
+
+    def draw(drawn: random.Random) -> int:
+        return 100 * PERIOD + 1 if next(drawn_so_far) == 10 else drawn.randrange(-50, 50)
+
+    with made(PaperGauge(draw)) as paper:
 
         def silence(command: str) -> None:
             if command.startswith("take n=1"):
                 paper.silence_board()
 
         paper.faults.before_reply = silence
-        options = ("--period", "1ms", "--timeout", "1s", "-D", "1500ms", "--out", str(out))
-        gauge_command("run", "periodic", paper.port, *options)
-    assert read_recording(out).lost(0) == 1
+        options = ("--period", "1ms", "--timeout", "1s", "-D", "1500ms", "--out", str(out), "--json")
+        (series,) = json.loads(gauge_command("run", "periodic", paper.port, *options).stdout)["series"]
+    recording = read_recording(out)
+    assert (recording.lost(0), recording.missed(0)) == (series["lost"], series["missed"]) == (1, 100)
 
 
 def once(prefix: str, damage: Callable[[bytes], bytes]) -> Faults:
