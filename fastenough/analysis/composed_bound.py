@@ -10,11 +10,15 @@ maxima; of measured ones it is the bound only as far as these were seen.  All ti
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 _MOST_STEPS = 10_000
-"""Longest latency; a longer one counts as unbounded, since interrupts then take nearly all of the CPU."""
+"""Longest iteration; a longer one counts as unbounded, since interrupts then take nearly all of the CPU."""
+_FIRST_PIECE = 64
+"""Interrupts looked at first in the search for the end of a window; then twice as many, and so on."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +52,27 @@ class Blocking:
 
 @dataclass(frozen=True)
 class Composed:
-    """The bound for one way to count interrupts; ``latency_ns`` None: interrupts of that kind take all of the CPU."""
+    """The bound for one way to count interrupts; ``latency_ns`` None: interrupts of that kind take all of the CPU, or
+    the trace is too short to contain a window of that length."""
 
     interrupts: str
     latency_ns: int | None
 
 
-def composed(blocking: Blocking, interrupts: Sequence[Interrupt]) -> tuple[Composed, ...]:
-    """The bound for each way to count interrupts, most conservative last but one; the last uses observed windows."""
-    return tuple(Composed(name, _least(blocking.undisturbed_ns, way)) for name, way in _ways(interrupts))
+def composed(
+    blocking: Blocking, interrupts: Sequence[Interrupt], traced_ns: int | None = None, resolution_ns: int = 0
+) -> tuple[Composed, ...]:
+    """The bound for each way to count interrupts, most conservative last but one; the last uses observed windows.
+
+    ``traced_ns``: length of the trace; a longer window was not observed.  None: any window was.  ``resolution_ns``: two
+    interrupts may be so much closer than their times.
+    """
+    undisturbed_ns = blocking.undisturbed_ns
+    models = tuple(Composed(name, _least(undisturbed_ns, way)) for name, way in _ways(interrupts, resolution_ns))
+    fullest_ns = _Windows(interrupts, resolution_ns).least_ns(undisturbed_ns)
+    if traced_ns is not None and fullest_ns is not None and fullest_ns > traced_ns:
+        fullest_ns = None
+    return (*models, Composed("the fullest window seen", fullest_ns))
 
 
 def _least(undisturbed_ns: int, interference_ns: Callable[[int], int]) -> int | None:
@@ -70,14 +86,20 @@ def _least(undisturbed_ns: int, interference_ns: Callable[[int], int]) -> int | 
     return None
 
 
-def _ways(interrupts: Sequence[Interrupt]) -> Iterable[tuple[str, Callable[[int], int]]]:
-    longest = {
-        kind: max(interrupt.took_ns for interrupt in interrupts if interrupt.kind == kind)
-        for kind in dict.fromkeys(interrupt.kind for interrupt in interrupts)
-    }
-    apart = {
-        kind: _closest_ns([interrupt.at_ns for interrupt in interrupts if interrupt.kind == kind]) for kind in longest
-    }
+def _longest_ns(interrupts: Sequence[Interrupt]) -> Mapping[str, int]:
+    """Longest execution time of each kind."""
+    longest: dict[str, int] = {}
+    for interrupt in interrupts:
+        longest[interrupt.kind] = max(longest.get(interrupt.kind, 0), interrupt.took_ns)
+    return longest
+
+
+def _ways(interrupts: Sequence[Interrupt], resolution_ns: int) -> Iterable[tuple[str, Callable[[int], int]]]:
+    longest = _longest_ns(interrupts)
+    begins: dict[str, list[int]] = {}
+    for interrupt in interrupts:
+        begins.setdefault(interrupt.kind, []).append(interrupt.at_ns)
+    apart = {kind: _closest_ns(at_ns, resolution_ns) for kind, at_ns in begins.items()}
 
     def sporadic(latency_ns: int) -> int:
         return sum(
@@ -91,16 +113,37 @@ def _ways(interrupts: Sequence[Interrupt]) -> Iterable[tuple[str, Callable[[int]
         ("the longest, once", lambda _: max(longest.values(), default=0)),
         ("the longest of each kind, once", lambda _: sum(longest.values())),
         ("each kind as often as its closest two", sporadic),
-        ("the fullest window seen", _Windows(interrupts, longest)),
     )
 
 
-def _closest_ns(at_ns: Sequence[int]) -> int | None:
+def _closest_ns(at_ns: Sequence[int], resolution_ns: int) -> int | None:
     """Shortest time between consecutive interrupts; None with fewer than two."""
     ordered = sorted(at_ns)
     return min(
-        (max(1, next_begin_ns - begin_ns) for begin_ns, next_begin_ns in itertools.pairwise(ordered)), default=None
+        (max(1, next_begin_ns - begin_ns - resolution_ns) for begin_ns, next_begin_ns in itertools.pairwise(ordered)),
+        default=None,
     )
+
+
+def _ends_ns(ordered: Iterable[Interrupt]) -> Iterator[tuple[int, str]]:
+    """End and kind of each interrupt, in order of the ends, from interrupts in order of the begins.
+
+    A nested interrupt postpones the end of those that it interrupts by its own duration.
+    """
+    running: list[tuple[str, int]] = []
+    now_ns = 0
+    for interrupt in ordered:
+        while running and now_ns + running[-1][1] <= interrupt.at_ns:
+            kind, left_ns = running.pop()
+            now_ns += left_ns
+            yield now_ns, kind
+        if running:
+            running[-1] = (running[-1][0], running[-1][1] - (interrupt.at_ns - now_ns))
+        running.append((interrupt.kind, interrupt.took_ns))
+        now_ns = interrupt.at_ns
+    for kind, left_ns in reversed(running):
+        now_ns += left_ns
+        yield now_ns, kind
 
 
 class _Windows:
@@ -110,21 +153,46 @@ class _Windows:
     execution time of its kind.  One that began before the window and reaches into it counts in full.
     """
 
-    def __init__(self, interrupts: Sequence[Interrupt], longest_ns: Mapping[str, int]) -> None:
-        self._ordered = sorted(interrupts, key=lambda interrupt: interrupt.at_ns + interrupt.took_ns)
-        self._begins_ns = sorted((interrupt.at_ns, longest_ns[interrupt.kind]) for interrupt in interrupts)
-        self._longest_ns = longest_ns
+    def __init__(self, interrupts: Sequence[Interrupt], resolution_ns: int) -> None:
+        longest_ns = _longest_ns(interrupts)
+        ordered = sorted(interrupts, key=lambda interrupt: interrupt.at_ns)
+        ends = list(_ends_ns(ordered))
+        self._begins_ns = np.array([interrupt.at_ns for interrupt in ordered], dtype=np.int64)
+        self._ends_ns = np.array([end_ns for end_ns, _ in ends], dtype=np.int64)
+        self._begun_ns = np.cumsum([0, *(longest_ns[interrupt.kind] for interrupt in ordered)], dtype=np.int64)
+        self._ended_ns = np.cumsum([0, *(longest_ns[kind] for _, kind in ends)], dtype=np.int64)
+        self._resolution_ns = resolution_ns
 
-    def __call__(self, latency_ns: int) -> int:
-        fullest, sum_ns, first = 0, 0, 0
-        for at_ns, longest_ns in self._begins_ns:
-            sum_ns += longest_ns
-            while self._ended_before(first, at_ns - max(1, latency_ns)):
-                sum_ns -= self._longest_ns[self._ordered[first].kind]
-                first += 1
-            fullest = max(fullest, sum_ns)
-        return fullest
+    def least_ns(self, undisturbed_ns: int) -> int | None:
+        """Least L = undisturbed + the greatest time taken in a window of L, by iteration from below.
 
-    def _ended_before(self, place: int, window_begin_ns: int) -> bool:
-        interrupt = self._ordered[place]
-        return interrupt.at_ns + interrupt.took_ns <= window_begin_ns
+        Each step extends the fullest window until what is in it is done, which is never later than the result.
+        """
+        if not self._begins_ns.size:
+            return undisturbed_ns
+        latency_ns = undisturbed_ns
+        for _ in range(_MOST_STEPS):
+            longer_ns = self._extended_ns(undisturbed_ns, latency_ns)
+            if longer_ns == latency_ns:
+                return latency_ns
+            latency_ns = longer_ns
+        return None
+
+    def _extended_ns(self, undisturbed_ns: int, latency_ns: int) -> int:
+        """The time until the work of the fullest window of a length is done; interrupts that begin until then count.
+
+        A window is fullest if it opens just before an interrupt ends.
+        """
+        opens_ns = self._ends_ns - 1 + self._resolution_ns
+        begun = np.searchsorted(self._begins_ns, opens_ns + max(1, latency_ns), side="right")
+        first = int(np.argmax(self._begun_ns[begun] - self._ended_ns[:-1]))
+        place, size = int(begun[first]), _FIRST_PIECE
+        until_ns = int(opens_ns[first]) + undisturbed_ns - int(self._ended_ns[first])
+        while place < self._begins_ns.size:
+            piece = slice(place, min(place + size, self._begins_ns.size))
+            free = self._begins_ns[piece] > until_ns + self._begun_ns[piece]
+            if free.any():
+                place += int(np.argmax(free))
+                break
+            place, size = piece.stop, size * 2
+        return undisturbed_ns + int(self._begun_ns[place] - self._ended_ns[first])

@@ -265,6 +265,37 @@ def test_interrupts_that_take_all_have_no_bound() -> None:
     assert _by("the fullest window seen", found) == 80 + 1000
 
 
+def test_a_window_longer_than_the_trace_was_not_seen() -> None:
+    interrupts = [Interrupt("timer", 1000 * number, 10) for number in range(3)]
+    for traced_ns, bound_ns in ((2010, 520), (520, 520), (519, None)):
+        found = composed(Blocking(poid_ns=510), interrupts, traced_ns)
+        assert (_by("none", found), _by("the fullest window seen", found)) == (510, bound_ns)
+
+
+def test_interrupts_may_be_closer_than_a_coarse_clock_shows() -> None:
+    """Read as 3,000 apart, they may be 2,001 apart: three of them in 4,100 instead of two."""
+    interrupts = [Interrupt("timer", 3000 * number, 100) for number in range(4)]
+    exact, coarse = (composed(Blocking(poid_ns=4000), interrupts, None, step) for step in (0, 1000))
+    sporadic = "each kind as often as its closest two"
+    assert (_by(sporadic, exact), _by(sporadic, coarse)) == (4200, 4300)
+    fullest = "the fullest window seen"
+    fuller = composed(Blocking(poid_ns=5500), interrupts, None, 1000)
+    assert (_by(fullest, composed(Blocking(poid_ns=5500), interrupts)), _by(fullest, fuller)) == (5700, 5800)
+
+
+def test_an_interrupted_interrupt_ends_later() -> None:
+    """The outer one lasts from 0 to 1020, so a window may contain it and the timer, too."""
+    interrupts = [Interrupt("nested", 10, 1000), Interrupt("outer", 0, 20), Interrupt("timer", 1100, 10)]
+    assert _by("the fullest window seen", composed(Blocking(poid_ns=5), interrupts)) == 5 + 1000 + 20 + 10
+
+
+def test_a_saturated_trace_takes_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """99.9 % of the time in interrupts: each step adds all that arrive until the window is done."""
+    monkeypatch.setattr("fastenough.analysis.composed_bound._MOST_STEPS", 5)
+    interrupts = [Interrupt("timer", 10_000 * number, 9990) for number in range(20_000)]
+    assert _by("the fullest window seen", composed(Blocking(poid_ns=50_000), interrupts)) == 59_980_010
+
+
 # --- what is no such trace
 
 HEAD = "# tracer: nop\n#\n"
