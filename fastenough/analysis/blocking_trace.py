@@ -14,7 +14,7 @@ the last time before the switch, and as scheduling from then on.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fastenough.analysis.composed_bound import Blocking, Interrupt
@@ -28,27 +28,36 @@ _LATENCY = re.compile(_TASK + r"(?P<cpu>\d{1,4})(?P<flags>[.a-zA-Z#]\S{3,7})" + 
 """A line of ``trace-cmd report -l``: the flags follow the CPU."""
 _NO_FLAGS = re.compile(_TASK + r"\[\d{1,5}\]" + _AT, re.ASCII)
 _LOST = re.compile(
-    r"\[(?:LOST )?(?:\d+ )?EVENTS?(?: DROPPED)?\]|"
+    r"\[(?:LOST )?(?:\d+ )?EVENTS?(?: DROPPED)?\]|\bCPU \d+ buffer started|"
     r"\b(?:overrun|dropped events|missed events|lost events):\s*[1-9]|"
     r"\b[1-9]\d* (?:events? )?(?:lost|dropped|missed)\b|\b(?:lost|dropped|missed) [1-9]\d* events?",
     re.IGNORECASE | re.ASCII,
 )
 """How the kernel (``CPU:1 [LOST 5 EVENTS]``) and trace-cmd (``CPU:7 [204600 EVENTS DROPPED]``, its statistics) say that
-events are missing."""
+events are missing.  The kernel marks where the buffer of a CPU starts only after an overrun."""
 _WRITTEN = re.compile(r"# entries-in-buffer/entries-written: (\d{1,18})/(\d{1,18})\b", re.ASCII)
-_NEXT = re.compile(r"next_pid=(\d{1,9}) next_prio=(\d{1,4})|==> .{0,40}?:(\d{1,9}) \[(\d{1,4})\]")
-_WOKEN = re.compile(r"pid=(\d{1,9}) prio=(\d{1,4}) .*?target_cpu=(\d{1,5})|:(\d{1,9}) \[(\d{1,4})\].*? CPU:(\d{1,5})")
+_PRIORITY = r"(-?\d{1,4})"
+"""A number of the kernel: -1 for tasks with a deadline."""
+_NEXT = re.compile(rf"next_pid=(\d{{1,9}}) next_prio={_PRIORITY}|==> .{{0,40}}?:(\d{{1,9}}) \[{_PRIORITY}\]")
+_PREVIOUS = re.compile(rf"prev_prio={_PRIORITY} |:\d{{1,9}} \[{_PRIORITY}\] \S+ ==> ")
+_WOKEN = re.compile(
+    rf"pid=(\d{{1,9}}) prio={_PRIORITY} .*?target_cpu=(\d{{1,5}})|:(\d{{1,9}}) \[{_PRIORITY}\].*? CPU:(\d{{1,5}})"
+)
 _INTERRUPT = re.compile(
     r"(irq_handler|local_timer|reschedule|call_function|call_function_single|irq_work|"
-    r"thermal_apic|x86_platform_ipi|ipi)_(entry|exit)"
+    r"thermal_apic|threshold_apic|deferred_error_apic|error_apic|spurious_apic|x86_platform_ipi|ipi)_(entry|exit)"
 )
 _RESCHEDULE_FLAGS = "NnBb"
 """Flags of a trace that request rescheduling at once, not at the next tick."""
+_INTERRUPT_FLAGS = "shHzZ"
+"""Flags of a trace in an interrupt or soft interrupt."""
 _IDLE = 0
 """PID of the idle task of each CPU."""
 _LOWEST_REAL_TIME = 99
 """Kernel priorities: a lower number is more urgent; from 100 on there is no real-time policy."""
 _MOST_CPUS = 4096
+_MOST_NESTED = 16
+"""Interrupts within each other."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,7 @@ class _Event:
     pid: int
     cpu: int
     asked: bool
+    interrupting: bool
     at_ns: int
     name: str
     rest: str
@@ -67,7 +77,7 @@ class TracedCpu:
 
     ``observed_ns``: longest time from the wake-up of a real-time task to its switch, with no other task of its priority
     or above running or queued; None: no such wake-up.  ``resolution_ns``: of the clock of the trace; it is added to the
-    reading of each term.
+    reading of each term.  ``traced_ns``: length of the trace.
     """
 
     cpu: int
@@ -78,6 +88,7 @@ class TracedCpu:
     observed_ns: int | None
     wakeups: int
     resolution_ns: int
+    traced_ns: int
 
 
 @dataclass
@@ -99,6 +110,8 @@ class _Cpu:
     taken_at: dict[str, int] = field(default_factory=dict)
     open_interrupts: list[tuple[str, int, int]] = field(default_factory=list)
     interrupts: list[Interrupt] = field(default_factory=list)
+    known_kinds: set[str] = field(default_factory=set)
+    cut: dict[str, tuple[str, int]] = field(default_factory=dict)
     longest: dict[str, int] = field(default_factory=dict)
     sections: int = 0
     switches: int = 0
@@ -122,7 +135,8 @@ def traced_cpus(lines: Iterable[str]) -> tuple[TracedCpu, ...]:
     which would shorten a section.
     """
     cpus: dict[int, _Cpu] = {}
-    resolution_ns, names = 1, set()
+    resolution_ns = 1
+    first_ns: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         match = _FULL.match(line[:1000]) or _LATENCY.match(line[:1000])
         if match is None:
@@ -131,10 +145,16 @@ def traced_cpus(lines: Iterable[str]) -> tuple[TracedCpu, ...]:
         if len(match["part"]) == 6:
             resolution_ns = 1000
         event = _event(match)
-        names.add(event.name)
+        first_ns[event.name] = min(first_ns.get(event.name, event.at_ns), event.at_ns)
         _follow(cpus, event)
-    _require(names)
-    return tuple(_traced_cpu(cpu, resolution_ns) for _, cpu in sorted(cpus.items()) if cpu.sections)
+    _require(first_ns)
+    end_ns = max(cpu.seen for cpu in cpus.values())
+    for cpu in cpus.values():
+        _count_cut_parts(cpu, first_ns, end_ns)
+    traced_ns = end_ns - min(first_ns.values())
+    return tuple(
+        _traced_cpu(cpu, resolution_ns, traced_ns) for _, cpu in sorted(cpus.items()) if cpu.sections or cpu.longest
+    )
 
 
 def _require_harmless(number: int, line: str) -> None:
@@ -154,19 +174,28 @@ def _event(match: re.Match[str]) -> _Event:
     cpu = int(match["cpu"])
     if cpu >= _MOST_CPUS:
         raise BadInput(f"CPU {cpu}: CPU number out of range; not a kernel trace")
-    return _Event(int(match["pid"]), cpu, match["flags"][1] in _RESCHEDULE_FLAGS, at_ns, match["event"], match["rest"])
+    flags = match["flags"]
+    asked, interrupting = flags[1] in _RESCHEDULE_FLAGS, flags[2] in _INTERRUPT_FLAGS
+    return _Event(int(match["pid"]), cpu, asked, interrupting, at_ns, match["event"], match["rest"])
 
 
-def _require(names: set[str]) -> None:
+def _require(names: Iterable[str]) -> None:
+    names = set(names)
     for needed in ("preempt_disable", "preempt_enable", "irq_disable", "irq_enable", "sched_switch"):
         if needed not in names:
             raise BadInput(
                 f"the trace has no event {needed}: record preemptirq:*, sched:sched_switch, "
                 "sched:sched_wakeup, irq:* and irq_vectors:* on a kernel that has them (docs/bound.md)"
             )
+    for half in ("entry", "exit"):
+        if not any((match := _INTERRUPT.fullmatch(name)) and match[2] == half for name in names):
+            raise BadInput(
+                f"the trace has no {half} of an interrupt, and without them the bound is too short: record "
+                "irq:*, irq_vectors:* and ipi:* (docs/bound.md)"
+            )
 
 
-def _traced_cpu(cpu: _Cpu, resolution_ns: int) -> TracedCpu:
+def _traced_cpu(cpu: _Cpu, resolution_ns: int, traced_ns: int) -> TracedCpu:
     exact = resolution_ns if resolution_ns > 1 else 0
 
     def term(name: str) -> int:
@@ -183,7 +212,24 @@ def _traced_cpu(cpu: _Cpu, resolution_ns: int) -> TracedCpu:
         max(cpu.waited, default=None),
         len(cpu.waited),
         resolution_ns,
+        traced_ns,
     )
+
+
+def _count_cut_parts(cpu: _Cpu, first_ns: Mapping[str, int], end_ns: int) -> None:
+    """Count what the begin or the end of the trace cuts with the length that is in the trace.
+
+    ``first_ns``: time of the first event of each name.  From the first ``_disable`` of any CPU on, each is recorded.
+    """
+    while cpu.open_interrupts:
+        _leave(cpu, end_ns)
+    if cpu.begin is not None:
+        if cpu.switched:
+            _scheduled(cpu, cpu.begin, end_ns)
+        else:
+            cpu.lasted("poid", cpu.begin, end_ns)
+    for kind, (term, until_ns) in cpu.cut.items():
+        cpu.longest[term] = max(cpu.longest.get(term, 0), until_ns - first_ns[f"{kind}_disable"])
 
 
 # --- following one CPU
@@ -197,6 +243,8 @@ def _follow(cpus: dict[int, _Cpu], event: _Event) -> None:
             "clock was set, or lines are out of order; record it with the clock mono"
         )
     cpu.seen = event.at_ns
+    if event.pid == _IDLE:
+        cpu.known_kinds.add("preempt")
     interrupt = _INTERRUPT.fullmatch(event.name)
     if event.name in _STEPS:
         _STEPS[event.name](cpu, event)
@@ -213,6 +261,7 @@ def _begin(cpu: _Cpu, event: _Event) -> None:
 
 
 def _irqs_off(cpu: _Cpu, event: _Event) -> None:
+    cpu.known_kinds.add("irq")
     _begin(cpu, event)
     if event.pid == _IDLE and not cpu.irqs_off:
         cpu.to_schedule, cpu.unaware = cpu.idle_until, None
@@ -224,14 +273,24 @@ def _irqs_off(cpu: _Cpu, event: _Event) -> None:
 
 
 def _irqs_on(cpu: _Cpu, event: _Event) -> None:
+    _cut_by_begin(cpu, event, "irq")
     cpu.irqs_off = False
     if not cpu.switched:
         cpu.unaware = None
-    if event.pid == _IDLE:
+    if event.pid == _IDLE and event.interrupting:
+        cpu.preemption_off = True
+    elif event.pid == _IDLE:
         cpu.preemption_off, cpu.idle_until = False, event.at_ns
         cpu.mark("idle")
         _request_lasted(cpu, event)
     _end(cpu, event)
+
+
+def _cut_by_begin(cpu: _Cpu, event: _Event, kind: str) -> None:
+    """Record a part that ends here and began before the trace; none of an idle CPU, which may have been offline."""
+    if kind not in cpu.known_kinds and event.pid != _IDLE:
+        cpu.cut[kind] = ("psd" if cpu.switched else "poid", event.at_ns - cpu.taken_ns)
+    cpu.known_kinds.add(kind)
 
 
 def _request_lasted(cpu: _Cpu, event: _Event) -> None:
@@ -240,6 +299,7 @@ def _request_lasted(cpu: _Cpu, event: _Event) -> None:
 
 
 def _preemption_off(cpu: _Cpu, event: _Event) -> None:
+    cpu.known_kinds.add("preempt")
     _request_lasted(cpu, event)
     cpu.asked = None
     _begin(cpu, event)
@@ -248,18 +308,20 @@ def _preemption_off(cpu: _Cpu, event: _Event) -> None:
 
 
 def _preemption_on(cpu: _Cpu, event: _Event) -> None:
+    _cut_by_begin(cpu, event, "preempt")
     cpu.preemption_off = False
     _end(cpu, event)
 
 
 def _end(cpu: _Cpu, event: _Event) -> None:
-    """Classify the section that ends where both are on again.  The first one may have begun before the trace."""
+    """Classify the section that ends where both are on again.  The first one may have begun before the trace: it counts
+    with the length that is in the trace, but not as a section."""
     if cpu.irqs_off or cpu.preemption_off:
         return
     begin, first = cpu.begin, not cpu.known
     cpu.known, cpu.begin = True, None
-    if begin is not None and not first:
-        cpu.sections += 1
+    if begin is not None:
+        cpu.sections += not first
         if cpu.switched:
             _scheduled(cpu, begin, event.at_ns)
         else:
@@ -287,11 +349,20 @@ def _interrupt(cpu: _Cpu, event: _Event, kind: str, *, enters: bool) -> None:
     if enters:
         number = re.match(r"irq=(\d+)", event.rest)
         cpu.open_interrupts.append((f"{kind} {number[1]}" if number else kind, event.at_ns, cpu.taken_ns))
+        if len(cpu.open_interrupts) > _MOST_NESTED:
+            raise BadInput(
+                f"CPU {cpu.cpu}: {_MOST_NESTED} interrupts without an end; record the exit of interrupts, too"
+            )
     elif cpu.open_interrupts:
-        name, began, taken_before_ns = cpu.open_interrupts.pop()
-        took_ns = event.at_ns - began - (cpu.taken_ns - taken_before_ns)
-        cpu.taken_ns += took_ns
-        cpu.interrupts.append(Interrupt(name, began, took_ns))
+        _leave(cpu, event.at_ns)
+
+
+def _leave(cpu: _Cpu, at_ns: int) -> None:
+    """End the innermost interrupt."""
+    name, began, taken_before_ns = cpu.open_interrupts.pop()
+    took_ns = at_ns - began - (cpu.taken_ns - taken_before_ns)
+    cpu.taken_ns += took_ns
+    cpu.interrupts.append(Interrupt(name, began, took_ns))
 
 
 def _switch(cpu: _Cpu, event: _Event) -> None:
@@ -299,6 +370,10 @@ def _switch(cpu: _Cpu, event: _Event) -> None:
     if match is None:
         raise BadInput(f"sched_switch without a next task: '{event.rest[:60]}'; not a kernel trace")
     pid, priority = (int(match[place] or match[place + 2]) for place in (1, 2))
+    previous = _PREVIOUS.search(event.rest)
+    if not cpu.switches and previous is not None:
+        running = int(previous[1] or previous[2])
+        cpu.waiting = {other: waiting for other, waiting in cpu.waiting.items() if waiting[1] < running}
     cpu.switches += 1
     cpu.switched, cpu.running, cpu.asked = True, priority, None
     cpu.preemption_off = True

@@ -69,7 +69,18 @@ class CpuBound:
 
 def bounds_of(lines: Iterable[str]) -> tuple[CpuBound, ...]:
     """The bound of each traced CPU, in order; raises BadInput if there is none."""
-    bounds = tuple(CpuBound(traced, composed(traced.blocking, traced.interrupts)) for traced in traced_cpus(lines))
+    bounds = tuple(
+        CpuBound(
+            traced,
+            composed(
+                traced.blocking,
+                traced.interrupts,
+                traced.traced_ns,
+                traced.resolution_ns if traced.resolution_ns > 1 else 0,
+            ),
+        )
+        for traced in traced_cpus(lines)
+    )
     if not bounds:
         raise BadInput("the trace has no CPU that disabled and enabled preemption or interrupts; record for longer")
     return bounds

@@ -30,6 +30,13 @@ def _by(name: str, found: Sequence[Composed]) -> int | None:
     return next(one.latency_ns for one in found if one.interrupts == name)
 
 
+OTHER_CPU = (
+    "  task-3  [001] d.h.     5.000000000: irq_handler_entry: irq=1 name=other",
+    "  task-3  [001] d.h.     5.000000000: irq_handler_exit: irq=1 ret=handled",
+)
+"""A trace without any interrupt is refused."""
+
+
 @dataclass
 class Kernel:
     """One CPU in steps of a unit: a thread with a blocking section that then gives way, and a task that is woken.
@@ -51,7 +58,7 @@ class Kernel:
     ran_at: int | None = None
     pid: int = 7
     irqs_on: bool = True
-    lines: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=lambda: list(OTHER_CPU))
 
     def __post_init__(self) -> None:
         self.raised = sorted((at, number, took) for number, (at, took) in enumerate(self.interrupts))
@@ -126,8 +133,8 @@ class Kernel:
             self.pass_one()
 
     def run(self) -> Kernel:
-        self.section(2)
-        self.idle_along(2)
+        self.section(1)
+        self.idle_along(3)
         self.section(self.poid)
         self.answer()
         self.idle_along(2)
@@ -218,17 +225,21 @@ def test_traces_tell_the_terms(kernel: Made) -> None:
 
 
 def test_a_trace_of_a_real_kernel_is_read_as_by_hand() -> None:
-    """Linux 6.12, PREEMPT_RT, arm64: a task is woken twice from idle.  Off: 40.182567 to .182601, less 17 of the timer;
-    asked: .182601 to .182606; to schedule: .181185 to .181237, unaware from .181187 on; seen: .181146 to .181191."""
+    """Linux 6.12, PREEMPT_RT, arm64: a task is woken twice from idle.
+
+    Off: 40.180546 to .181180, less 176 of the timer; asked: .182601 to .182606; to schedule: .181185 to .181237,
+    unaware from .181187 on; seen: .181146 to .181191.
+    """
     (told,) = traced_cpus((CASES / "woken_from_idle.txt").read_text().splitlines())
-    assert told.blocking == Blocking(18_000, 6_000, 53_000, 51_000), "each longer by the clock's 1 us"
+    assert told.blocking == Blocking(459_000, 6_000, 53_000, 51_000), "each longer by the clock's 1 us"
     assert (told.observed_ns, told.wakeups, told.switches) == (45_000, 2, 3)
     assert [(one.kind, one.took_ns) for one in told.interrupts] == [
         ("irq_handler 11", 177_000),
         ("irq_handler 11", 18_000),
     ]
     bounds = composed(told.blocking, told.interrupts)
-    assert (_by("none", bounds), _by("the longest, once", bounds)) == (110_000, 287_000)
+    assert (_by("none", bounds), _by("the longest, once", bounds)) == (518_000, 695_000)
+    assert _by("the fullest window seen", composed(told.blocking, told.interrupts, told.traced_ns, 1000)) == 695_000
 
 
 # --- the ways to count interrupts, by hand
@@ -296,6 +307,85 @@ def test_a_saturated_trace_takes_few_steps(monkeypatch: pytest.MonkeyPatch) -> N
     assert _by("the fullest window seen", composed(Blocking(poid_ns=50_000), interrupts)) == 59_980_010
 
 
+# --- what the edges of a trace cut, and idle CPUs
+
+
+class Events:
+    """Lines of a trace, by hand: CPU, time in µs, PID with flags, event."""
+
+    def __init__(self) -> None:
+        self.lines = list(OTHER_CPU)
+
+    def add(self, cpu: int, at_us: int, task: str, event: str, rest: str = "") -> Events:
+        pid, flags = task.split()
+        self.lines.append(f"  task-{pid}  [{cpu:03d}] {flags} {5:5d}.{at_us * 1000:09d}: {event}: {rest}")
+        return self
+
+    def switch(self, cpu: int, at_us: int, before: tuple[int, int], after: tuple[int, int]) -> Events:
+        rest = "prev_comm=a prev_pid={} prev_prio={} prev_state=R ==> next_comm=b next_pid={} next_prio={}"
+        return self.add(cpu, at_us, f"{before[0]} d..1", "sched_switch", rest.format(*before, *after))
+
+    def blocked(self, cpu: int, begin_us: int, end_us: int) -> Events:
+        """Preemption off, and within it interrupts off."""
+        self.add(cpu, begin_us, "7 ...1", "preempt_disable").add(cpu, begin_us, "7 d..1", "irq_disable")
+        return self.add(cpu, end_us, "7 d..1", "irq_enable").add(cpu, end_us, "7 ...1", "preempt_enable")
+
+    def read(self) -> dict[int, int]:
+        """POID of each CPU in µs."""
+        return {told.cpu: told.blocking.poid_ns // 1000 for told in traced_cpus(self.lines)}
+
+
+def _switched() -> Events:
+    """CPU 0 blocks for 2 µs, switches, and blocks for 3 µs at 900; CPU 2 blocks for 1 µs."""
+    events = Events().blocked(0, 1, 3).blocked(2, 5, 6)
+    return events.add(0, 10, "7 ...1", "preempt_disable").switch(0, 11, (7, 120), (8, 120))
+
+
+def test_a_cpu_that_is_stuck_to_the_end_is_not_left_out() -> None:
+    events = _switched().add(0, 12, "8 ...1", "preempt_enable").add(1, 20, "3 ...1", "preempt_disable")
+    assert events.add(2, 30, "7 d..1", "irq_disable").blocked(0, 900, 903).read() == {0: 3, 1: 883, 2: 873}
+
+
+def test_a_cpu_that_is_stuck_from_the_begin_on_is_not_left_out() -> None:
+    """From the first event of that kind of any CPU on, it is known that both were off."""
+    events = _switched().add(0, 12, "8 ...1", "preempt_enable").add(1, 500, "3 ...1", "preempt_enable")
+    assert events.add(3, 600, "3 d...", "irq_enable").blocked(0, 900, 903).read() == {0: 3, 1: 499, 2: 1, 3: 599}
+
+
+def test_an_interrupt_that_the_end_cuts_counts() -> None:
+    events = _switched().add(0, 12, "8 ...1", "preempt_enable").add(0, 20, "8 d...", "irq_disable")
+    events.add(0, 21, "8 d.h.", "irq_handler_entry", "irq=5 name=disk").blocked(2, 890, 900)
+    told, _ = traced_cpus(events.lines)
+    assert [(one.kind, one.took_ns) for one in told.interrupts] == [("irq_handler 5", 879_000)]
+    assert told.blocking.poid_ns == 2000
+
+
+def test_soft_interrupts_of_an_idle_cpu_block() -> None:
+    """They run with interrupts on and preemption off, also where the idle task is interrupted."""
+    events = _switched().add(0, 12, "8 ...1", "preempt_enable").add(2, 20, "7 ...1", "preempt_disable")
+    events.switch(2, 21, (7, 120), (0, 120)).add(2, 22, "0 d..1", "irq_enable")
+    events.add(2, 100, "0 d..1", "irq_disable").add(2, 110, "0 d.s1", "irq_enable")
+    events.add(2, 600, "0 ..s1", "irq_disable").add(2, 610, "0 d..1", "irq_enable")
+    assert events.read() == {0: 2, 2: 510}
+
+
+def test_tasks_with_a_deadline_are_read() -> None:
+    """The kernel gives them the priority -1."""
+    events = _switched().add(0, 12, "8 ...1", "preempt_enable")
+    events.add(2, 20, "7 d.h.", "sched_wakeup", "comm=dl pid=9 prio=-1 target_cpu=000").blocked(0, 30, 33)
+    events.switch(0, 60, (8, 120), (9, -1))
+    told = traced_cpus(events.lines)[0]
+    assert (told.observed_ns, told.switches) == (40_000, 2)
+
+
+def test_a_wakeup_behind_the_task_that_ran_first_is_not_observed() -> None:
+    """The priority of a task that runs when the trace begins is known from its switch."""
+    for running, observed_ns in ((120, 40_000), (5, None)):
+        events = Events().blocked(0, 1, 3).add(2, 20, "7 d.h.", "sched_wakeup", "comm=rt pid=9 prio=50 target_cpu=000")
+        events.switch(0, 60, (8, running), (9, 50))
+        assert traced_cpus(events.lines)[0].observed_ns == observed_ns
+
+
 # --- what is no such trace
 
 HEAD = "# tracer: nop\n#\n"
@@ -306,6 +396,9 @@ HEAD = "# tracer: nop\n#\n"
     [
         (lambda text: HEAD + text.replace("irq_disable", "other"), "no event irq_disable"),
         (lambda text: "", "no event preempt_disable"),
+        (lambda text: text.replace("irq_handler_entry", "other"), "no entry of an interrupt"),
+        (lambda text: text.replace("irq_handler_exit", "other"), "no exit of an interrupt"),
+        (lambda text: f"{text}\n" + "\n".join([OTHER_CPU[0]] * 17), "16 interrupts without an end"),
         *(
             (lambda text, loss=loss: f"{text}\n{loss}", "has lost events")
             for loss in (
@@ -314,6 +407,7 @@ HEAD = "# tracer: nop\n#\n"
                 "CPU:7 [204600 EVENTS DROPPED]",
                 "CPU:7 [EVENTS DROPPED]",
                 "instance: CPU:1 [424 EVENTS DROPPED]",
+                "##### CPU 3 buffer started ####",
                 "overrun: 2533",
                 "commit overrun: 1",
                 "dropped events: 7",
@@ -344,7 +438,7 @@ def test_what_lost_nothing_is_read(harmless: str) -> None:
 
 def test_the_latency_format_of_trace_cmd_tells_the_same() -> None:
     lines = Kernel(4, 1, 2, 2, False, 5, [(6, 3)]).run().lines
-    latency = [line.replace("[000] ", " 0") for line in lines]
+    latency = [line.replace("[000] ", " 0").replace("[001] ", " 1") for line in lines]
     assert traced_cpus(latency) == traced_cpus(lines)
 
 
