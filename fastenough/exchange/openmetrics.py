@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Syntax of OpenMetrics 1.0, and runs as such text: cumulative histograms in seconds, extremes, losses, parameters.
 
-A bucket astride an edge counts above it: no count below an edge is overstated.
+A bucket astride an edge counts above it: no count below an edge is overstated.  An extreme or a sum that the source of
+an imported run leaves unknown is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from fastenough.analysis import merge_samples
 from fastenough.exchange.rows import SeriesTotal, run_identity, series_totals
 from fastenough.recording import Recording
 
@@ -71,7 +73,7 @@ def _histogram(held: SeriesTotal, greatest_ns: float) -> Iterator[str]:
         within = sum(count for _, high, count in buckets if high <= edge_ns)
         yield f"{name}_bucket{labelled(labels | {'le': repr(edge_ns / 1e9)})} {within}\n"
     yield f"{name}_bucket{labelled(labels | {'le': '+Inf'})} {held.total.total}\n"
-    if not held.mean_known:
+    if not held.mean_known or not merge_samples([(held.recording, held.series)]).known.mean:
         return
     yield f"{name}_count{labelled(labels)} {held.total.total}\n"
     yield f"{name}_sum{labelled(labels)} {held.total.sum * held.series.unit_ns / 1e9!r}\n"
@@ -107,8 +109,10 @@ def _metrics(recordings: Sequence[Recording]) -> Iterator[str]:
     for name, kind, unit, help_text in _FAMILIES:
         yield from family(name, kind, help_text, unit)
         for held in series:
-            value = held.total.minimum if "_min_" in name else held.total.maximum
-            if value is not None:
+            known = merge_samples([(held.recording, held.series)]).known
+            least = "_min_" in name
+            value = held.total.minimum if least else held.total.maximum
+            if value is not None and (known.minimum if least else known.maximum):
                 yield f"{name}{labelled(_of(held))} {value * held.series.unit_ns / 1e9!r}\n"
     for name, help_text in _COUNTERS:
         yield from family(name, "counter", help_text)

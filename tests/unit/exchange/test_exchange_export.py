@@ -271,6 +271,23 @@ def test_every_field_of_the_identity_of_a_series_is_exported(own: Recording, nam
 SAMPLE = re.compile(r'(\w+)\{((?:\w+="(?:[^"\\]|\\.)*",?)*)\} (\S+)')
 
 
+def test_openmetrics_leaves_out_what_an_import_does_not_know(tmp_path: Path) -> None:
+    """A value of the second series was beyond the histogram: its maximum and sum are unknown."""
+    text = export([imported(tmp_path, "rtla-no-summary.txt")], "openmetrics").decode()
+    samples = [match.groups() for line in text.splitlines() if (match := SAMPLE.fullmatch(line))]
+    names = ("max_seconds", "min_seconds", "latency_seconds_sum", "latency_seconds_count", "lost_values_total")
+    series = {
+        name: [value for full, labels, value in samples if full.endswith(name) and "series" in labels] for name in names
+    }
+    assert series == {
+        "max_seconds": ["2e-06"],
+        "min_seconds": ["1e-06", "1e-06"],
+        "latency_seconds_sum": ["4e-06"],
+        "latency_seconds_count": ["3"],
+        "lost_values_total": ["0", "1"],
+    }
+
+
 def test_openmetrics_is_cumulative_and_complete(tmp_path: Path) -> None:
     plan = Plan(latencies(3, cpus=1, intervals=2), run_id='a"b\\c\nd', views=("wakeup",), missed=4)
     one = recording(tmp_path, replace(plan, run_id="one"))
