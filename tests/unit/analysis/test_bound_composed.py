@@ -310,22 +310,22 @@ def test_a_saturated_trace_takes_few_steps(monkeypatch: pytest.MonkeyPatch) -> N
 # --- what the edges of a trace cut, and idle CPUs
 
 
-class Events:
+class TraceLines:
     """Lines of a trace, by hand: CPU, time in µs, PID with flags, event."""
 
     def __init__(self) -> None:
         self.lines = list(OTHER_CPU)
 
-    def add(self, cpu: int, at_us: int, task: str, event: str, rest: str = "") -> Events:
+    def add(self, cpu: int, at_us: int, task: str, event: str, rest: str = "") -> TraceLines:
         pid, flags = task.split()
         self.lines.append(f"  task-{pid}  [{cpu:03d}] {flags} {5:5d}.{at_us * 1000:09d}: {event}: {rest}")
         return self
 
-    def switch(self, cpu: int, at_us: int, before: tuple[int, int], after: tuple[int, int]) -> Events:
+    def switch(self, cpu: int, at_us: int, before: tuple[int, int], after: tuple[int, int]) -> TraceLines:
         rest = "prev_comm=a prev_pid={} prev_prio={} prev_state=R ==> next_comm=b next_pid={} next_prio={}"
         return self.add(cpu, at_us, f"{before[0]} d..1", "sched_switch", rest.format(*before, *after))
 
-    def blocked(self, cpu: int, begin_us: int, end_us: int) -> Events:
+    def blocked(self, cpu: int, begin_us: int, end_us: int) -> TraceLines:
         """Preemption off, and within it interrupts off."""
         self.add(cpu, begin_us, "7 ...1", "preempt_disable").add(cpu, begin_us, "7 d..1", "irq_disable")
         return self.add(cpu, end_us, "7 d..1", "irq_enable").add(cpu, end_us, "7 ...1", "preempt_enable")
@@ -335,9 +335,9 @@ class Events:
         return {told.cpu: told.blocking.poid_ns // 1000 for told in traced_cpus(self.lines)}
 
 
-def _switched() -> Events:
+def _switched() -> TraceLines:
     """CPU 0 blocks for 2 µs, switches, and blocks for 3 µs at 900; CPU 2 blocks for 1 µs."""
-    events = Events().blocked(0, 1, 3).blocked(2, 5, 6)
+    events = TraceLines().blocked(0, 1, 3).blocked(2, 5, 6)
     return events.add(0, 10, "7 ...1", "preempt_disable").switch(0, 11, (7, 120), (8, 120))
 
 
@@ -381,7 +381,9 @@ def test_tasks_with_a_deadline_are_read() -> None:
 def test_a_wakeup_behind_the_task_that_ran_first_is_not_observed() -> None:
     """The priority of a task that runs when the trace begins is known from its switch."""
     for running, observed_ns in ((120, 40_000), (5, None)):
-        events = Events().blocked(0, 1, 3).add(2, 20, "7 d.h.", "sched_wakeup", "comm=rt pid=9 prio=50 target_cpu=000")
+        events = (
+            TraceLines().blocked(0, 1, 3).add(2, 20, "7 d.h.", "sched_wakeup", "comm=rt pid=9 prio=50 target_cpu=000")
+        )
         events.switch(0, 60, (8, running), (9, 50))
         assert traced_cpus(events.lines)[0].observed_ns == observed_ns
 
