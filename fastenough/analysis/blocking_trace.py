@@ -49,8 +49,10 @@ _INTERRUPT = re.compile(
 )
 _RESCHEDULE_FLAGS = "NnBb"
 """Flags of a trace that request rescheduling at once, not at the next tick."""
-_INTERRUPT_FLAGS = "shHzZ"
+_INTERRUPT_FLAGS = "shH"
 """Flags of a trace in an interrupt or soft interrupt."""
+_HARD_FLAGS = "hH"
+"""Flags of a trace in an interrupt that is no soft one."""
 _IDLE = 0
 """PID of the idle task of each CPU."""
 _LOWEST_REAL_TIME = 99
@@ -66,6 +68,7 @@ class _Event:
     cpu: int
     asked: bool
     interrupting: bool
+    in_hard: bool
     at_ns: int
     name: str
     rest: str
@@ -93,7 +96,10 @@ class TracedCpu:
 
 @dataclass
 class _Cpu:
-    """State of one CPU while its events are read.  Times are instants unless the name denotes a duration."""
+    """State of one CPU while its events are read.  Times are instants unless the name denotes a duration.
+
+    ``outside``: an event came outside interrupts.  ``idle``: its idle task runs, and no interrupt.
+    """
 
     cpu: int
     seen: int = 0
@@ -110,6 +116,8 @@ class _Cpu:
     taken_at: dict[str, int] = field(default_factory=dict)
     open_interrupts: list[tuple[str, int, int]] = field(default_factory=list)
     interrupts: list[Interrupt] = field(default_factory=list)
+    outside: bool = False
+    idle: bool = False
     known_kinds: set[str] = field(default_factory=set)
     cut: dict[str, tuple[str, int]] = field(default_factory=dict)
     longest: dict[str, int] = field(default_factory=dict)
@@ -176,7 +184,8 @@ def _event(match: re.Match[str]) -> _Event:
         raise BadInput(f"CPU {cpu}: CPU number out of range; not a kernel trace")
     flags = match["flags"]
     asked, interrupting = flags[1] in _RESCHEDULE_FLAGS, flags[2] in _INTERRUPT_FLAGS
-    return _Event(int(match["pid"]), cpu, asked, interrupting, at_ns, match["event"], match["rest"])
+    in_hard = flags[2] in _HARD_FLAGS
+    return _Event(int(match["pid"]), cpu, asked, interrupting, in_hard, at_ns, match["event"], match["rest"])
 
 
 def _require(names: Iterable[str]) -> None:
@@ -223,13 +232,15 @@ def _count_cut_parts(cpu: _Cpu, first_ns: Mapping[str, int], end_ns: int) -> Non
     """
     while cpu.open_interrupts:
         _leave(cpu, end_ns)
-    if cpu.begin is not None:
+    if cpu.begin is not None and not cpu.idle:
         if cpu.switched:
             _scheduled(cpu, cpu.begin, end_ns)
         else:
             cpu.lasted("poid", cpu.begin, end_ns)
     for kind, (term, until_ns) in cpu.cut.items():
-        cpu.longest[term] = max(cpu.longest.get(term, 0), until_ns - first_ns[f"{kind}_disable"])
+        begin_ns = first_ns[f"{kind}_disable"]
+        taken_ns = sum(each.took_ns for each in cpu.interrupts if begin_ns <= each.at_ns < until_ns)
+        cpu.longest[term] = max(cpu.longest.get(term, 0), until_ns - begin_ns - taken_ns)
 
 
 # --- following one CPU
@@ -251,7 +262,19 @@ def _follow(cpus: dict[int, _Cpu], event: _Event) -> None:
     elif interrupt is not None:
         _interrupt(cpu, event, interrupt[1], enters=interrupt[2] == "entry")
     elif event.name == "sched_wakeup":
+        _require_known_interrupt(cpu, event)
         _wakeup(cpus, event)
+    cpu.outside |= not event.in_hard
+    cpu.idle = event.pid == _IDLE and not event.interrupting
+
+
+def _require_known_interrupt(cpu: _Cpu, event: _Event) -> None:
+    """An interrupt that wakes a task must be in the trace, unless it began before it."""
+    if event.in_hard and cpu.outside and not cpu.open_interrupts:
+        raise BadInput(
+            f"CPU {cpu.cpu}: an interrupt that is not in the trace woke a task; without it the bound is too short: "
+            "record irq:*, irq_vectors:* and ipi:* (docs/bound.md)"
+        )
 
 
 def _begin(cpu: _Cpu, event: _Event) -> None:
@@ -289,7 +312,7 @@ def _irqs_on(cpu: _Cpu, event: _Event) -> None:
 def _cut_by_begin(cpu: _Cpu, event: _Event, kind: str) -> None:
     """Record a part that ends here and began before the trace; none of an idle CPU, which may have been offline."""
     if kind not in cpu.known_kinds and event.pid != _IDLE:
-        cpu.cut[kind] = ("psd" if cpu.switched else "poid", event.at_ns - cpu.taken_ns)
+        cpu.cut[kind] = ("psd" if cpu.switched else "poid", event.at_ns)
     cpu.known_kinds.add(kind)
 
 

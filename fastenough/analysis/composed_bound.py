@@ -155,7 +155,8 @@ class _Windows:
 
     def __init__(self, interrupts: Sequence[Interrupt], resolution_ns: int) -> None:
         longest_ns = _longest_ns(interrupts)
-        ordered = sorted(interrupts, key=lambda interrupt: interrupt.at_ns)
+        # In order of their ends: of two that begin in one step of the clock, the last one to end is the outer one.
+        ordered = sorted(reversed(interrupts), key=lambda interrupt: interrupt.at_ns)
         ends = list(_ends_ns(ordered))
         self._begins_ns = np.array([interrupt.at_ns for interrupt in ordered], dtype=np.int64)
         self._ends_ns = np.array([end_ns for end_ns, _ in ends], dtype=np.int64)

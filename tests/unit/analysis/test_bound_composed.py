@@ -300,6 +300,17 @@ def test_an_interrupted_interrupt_ends_later() -> None:
     assert _by("the fullest window seen", composed(Blocking(poid_ns=5), interrupts)) == 5 + 1000 + 20 + 10
 
 
+def test_of_two_interrupts_in_one_step_of_the_clock_the_last_to_end_is_the_outer_one() -> None:
+    """A trace in microseconds, read in order of the ends: the inner one first."""
+    interrupts = [
+        Interrupt("ipi", 0, 51_000),
+        Interrupt("irq_handler 5", 0, 3_000),
+        Interrupt("irq_handler 5", 10_000_000, 201_000),
+        Interrupt("disk", 290_000, 101_000),
+    ]
+    assert _by("the fullest window seen", composed(Blocking(poid_ns=5_000), interrupts, None, 1000)) == 358_000
+
+
 def test_a_saturated_trace_takes_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """99.9 % of the time in interrupts: each step adds all that arrive until the window is done."""
     monkeypatch.setattr("fastenough.analysis.composed_bound._MOST_STEPS", 5)
@@ -352,6 +363,29 @@ def test_a_cpu_that_is_stuck_from_the_begin_on_is_not_left_out() -> None:
     assert events.add(3, 600, "3 d...", "irq_enable").blocked(0, 900, 903).read() == {0: 3, 1: 499, 2: 1, 3: 599}
 
 
+def test_interrupts_before_a_section_that_the_begin_cuts_do_not_shorten_it() -> None:
+    """Interrupts are recorded before preemption is."""
+    events = TraceLines()
+    for number in range(10):
+        events.add(2, 10 * number, "7 d.h.", "irq_handler_entry", "irq=5 name=disk")
+        events.add(2, 10 * number + 8, "7 d.h.", "irq_handler_exit", "irq=5 name=disk")
+    events.blocked(0, 100, 103).add(2, 150, "7 ...1", "preempt_enable").switch(0, 200, (7, 120), (8, 120))
+    assert events.add(0, 201, "8 ...1", "preempt_enable").read() == {0: 3, 2: 50}
+
+
+def test_an_idle_cpu_that_sleeps_at_the_end_blocks_nobody() -> None:
+    events = _switched().add(0, 12, "8 ...1", "preempt_enable").add(2, 20, "7 ...1", "preempt_disable")
+    events.switch(2, 21, (7, 120), (0, 120)).add(2, 22, "0 d..1", "irq_enable").add(2, 30, "0 d..1", "irq_disable")
+    assert events.blocked(0, 900, 903).read() == {0: 3, 2: 1}
+
+
+def test_a_task_woken_by_an_interrupt_that_was_not_recorded_is_refused() -> None:
+    woken = "7 d.h.", "sched_wakeup", "comm=rt pid=9 prio=50 target_cpu=000"
+    events = _switched().add(0, 12, "8 ...1", "preempt_enable").blocked(2, 20, 21).add(2, 30, *woken)
+    with pytest.raises(BadInput, match="CPU 2: an interrupt that is not in the trace"):
+        traced_cpus(events.lines)
+
+
 def test_an_interrupt_that_the_end_cuts_counts() -> None:
     events = _switched().add(0, 12, "8 ...1", "preempt_enable").add(0, 20, "8 d...", "irq_disable")
     events.add(0, 21, "8 d.h.", "irq_handler_entry", "irq=5 name=disk").blocked(2, 890, 900)
@@ -372,7 +406,7 @@ def test_soft_interrupts_of_an_idle_cpu_block() -> None:
 def test_tasks_with_a_deadline_are_read() -> None:
     """The kernel gives them the priority -1."""
     events = _switched().add(0, 12, "8 ...1", "preempt_enable")
-    events.add(2, 20, "7 d.h.", "sched_wakeup", "comm=dl pid=9 prio=-1 target_cpu=000").blocked(0, 30, 33)
+    events.add(2, 20, "7 d...", "sched_wakeup", "comm=dl pid=9 prio=-1 target_cpu=000").blocked(0, 30, 33)
     events.switch(0, 60, (8, 120), (9, -1))
     told = traced_cpus(events.lines)[0]
     assert (told.observed_ns, told.switches) == (40_000, 2)
