@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 from tests.support.fork_server import ForkServer
 
 ROOT = Path(__file__).resolve().parents[2]
+_NAME = re.compile(r"[a-z][a-z-]*")
 _NOTICE = re.compile(rb"^(fastenough: )?not root: .*\n", re.MULTILINE)
 
 
@@ -24,13 +26,13 @@ class _Commands:
     """Commands of one test process: the first of each name starts as for a user, further ones are forked."""
 
     def __init__(self) -> None:
-        self._started: set[str] = set()
+        self._started: set[tuple[str, ...]] = set()
         self._idle: list[ForkServer] = []
 
     def run(
         self, arguments: Sequence[str], cwd: Path, variables: dict[str, str], timeout_s: float
     ) -> subprocess.CompletedProcess[bytes]:
-        name = next(iter(arguments), "")
+        name = tuple(itertools.takewhile(_NAME.fullmatch, arguments[:2]))
         server = self._server(variables) if name in self._started else None
         self._started.add(name)
         if server is None:

@@ -32,53 +32,61 @@ _MOST_BYTES = 1 << 17
 _INTERPRETER = re.compile(r"PYTHON|LC_|LANG|TZ$|LD_|MALLOC_|O(PENBLAS|MP)_")
 
 
-def _interpreters(environment: Mapping[str, str]) -> dict[str, str]:
-    """Variables that are read when an interpreter or a library starts."""
-    return {name: value for name, value in environment.items() if _INTERPRETER.match(name)}
+def _start_of(environment: Mapping[str, str]) -> tuple[object, ...]:
+    """What a process has from its start: the variables that an interpreter or a library reads, and what it inherits."""
+    read = {name: value for name, value in environment.items() if _INTERPRETER.match(name)}
+    umask = re.search(r"^Umask:.*", Path("/proc/self/status").read_text(), re.MULTILINE)
+    limits = Path("/proc/self/limits").read_text()
+    scheduling = os.sched_getaffinity(0), os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0)
+    return read, umask and umask[0], limits, scheduling
 
 
 class ForkServer:
     """A process that forks commands; started in ``environment``."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self._interpreters = _interpreters(environment)
+        self._start = _start_of(environment)
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self._process = subprocess.Popen(
+            subprocess.run(
                 [sys.executable, "-P", __file__, str(theirs.fileno())],
                 env=environment,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                check=True,
             )
-        atexit.register(self.close)
 
     def close(self) -> None:
+        """End the server, after its command."""
         self._control.close()
-        self._process.wait()
-        atexit.unregister(self.close)
 
     def can_fork(self, environment: Mapping[str, str]) -> bool:
-        """Whether a forked command would behave as one that is started in this environment."""
-        return _interpreters(environment) == self._interpreters
+        """Whether a forked command would behave as one that is started now in this environment."""
+        return _start_of(environment) == self._start
 
     def run(
         self, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], timeout_s: float
     ) -> subprocess.CompletedProcess[bytes]:
         """Run one command; raises subprocess.TimeoutExpired, after which the server cannot be used any more."""
-        pipes = [os.pipe() for _ in range(2)]
+        files, written = zip(*(os.pipe() for _ in range(2)), strict=True)
         request = json.dumps([list(arguments), str(cwd), dict(environment)]).encode()
-        socket.send_fds(self._control, [request], [written for _, written in pipes])
-        for _, written in pipes:
-            os.close(written)
+        try:
+            socket.send_fds(self._control, [request], written)
+        finally:
+            for file in written:
+                os.close(file)
         pid = self._number(None)
-        with ThreadPoolExecutor() as pool:
-            outputs = [pool.submit(_read, file) for file, _ in pipes]
-            try:
-                status = self._number(timeout_s)
-            except TimeoutError:
-                os.kill(pid, signal.SIGKILL)
+        pool = ThreadPoolExecutor()
+        outputs = [pool.submit(_read, file) for file in files]
+        pool.shutdown(wait=False)
+        try:
+            status = self._number(timeout_s)
+        except BaseException as error:
+            os.kill(pid, signal.SIGKILL)
+            if isinstance(error, TimeoutError):
                 raise subprocess.TimeoutExpired(["fastenough", *arguments], timeout_s) from None
+            raise
         stdout, stderr = (output.result() for output in outputs)
         return subprocess.CompletedProcess(["fastenough", *arguments], status, stdout, stderr)
 
@@ -93,8 +101,9 @@ def _read(file: int) -> bytes:
 
 
 def _report(file: int, known: set[str]) -> None:
-    """Write the names of the modules that this command imported, in the order of their imports."""
-    os.write(file, " ".join(name for name in sys.modules if name not in known).encode()[:_MOST_BYTES])
+    """Write the names of the modules that this command imported, in the order of their imports, as far as they fit."""
+    os.set_blocking(file, False)  # the server waits for the end of this process
+    os.write(file, " ".join(name for name in sys.modules if name not in known).encode())
 
 
 def _reported(file: int) -> list[str]:
@@ -172,5 +181,5 @@ def _main(control: socket.socket) -> None:
     main.main()
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and not os.fork():
     _main(socket.socket(fileno=int(sys.argv[1])))

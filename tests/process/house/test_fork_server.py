@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fastenough.link.guard import descendants
 from tests.support.cli_calls import environment
 from tests.support.fork_server import ForkServer
 
@@ -57,6 +58,22 @@ def test_a_command_beyond_its_time_is_killed(tmp_path: Path) -> None:
         server.run(["run", "timer", "--duration", "300s", "--store", "store"], tmp_path, environment(), 1)
     server.close()
     assert time.monotonic() - began < 200
+
+
+def test_a_server_is_no_child_of_the_tests(server: ForkServer) -> None:
+    assert server.can_fork(environment())
+    assert "fork_server" not in "".join(
+        Path(f"/proc/{pid}/cmdline").read_text() for pid in descendants(os.getpid())
+    )
+
+
+def test_what_a_process_has_from_its_start_is_not_forked(server: ForkServer) -> None:
+    umask = os.umask(0o077)
+    try:
+        assert not server.can_fork(environment())
+    finally:
+        os.umask(umask)
+    assert server.can_fork(environment())
 
 
 def test_what_an_interpreter_reads_when_it_starts_is_not_forked(server: ForkServer) -> None:
