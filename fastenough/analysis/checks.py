@@ -24,6 +24,7 @@ from fastenough.analysis.periods import (
     absent_before_the_end,
     accounted,
     acts_not_corrected,
+    caught_up,
     time_of_periods_ns,
 )
 from fastenough.analysis.series_checks import series_as_measured, series_complete
@@ -88,10 +89,11 @@ def _edges_agree(recording: Recording) -> Iterator[CheckFinding]:
     counts = agreement(recording)
     if counts is None:
         return
-    if counts.lost_uncounted:
+    counted = sum(recording.lost(series.id) for series in recording.series) - counts.timeouts  # such as cut samples
+    if counts.lost_uncounted and counts.lost_uncounted > counted:
         yield CheckFinding(
             Verdict.BROKEN,
-            f"the instrument missed {words.counted(counts.lost_uncounted, 'edge')} of the board; {counts.text}",
+            f"the instrument did not see {words.counted(counts.lost_uncounted, 'edge')} of the board; {counts.text}",
             "check the wires between the instrument and the board, then rerun",
         )
     if counts.not_made:
@@ -382,7 +384,7 @@ def _periods_accounted(recording: Recording) -> Iterator[CheckFinding]:
                 "run it again; if it recurs, report a defect of the probe",
             )
             return
-        if held > (1 + UNACCOUNTED_SHARE) * most + 1:
+        if held - caught_up(recording, series) > (1 + UNACCOUNTED_SHARE) * most + 1:
             yield CheckFinding(
                 Verdict.BROKEN,
                 f"{series.name}{_of_cpu(series)} has {words.number(held)} values for about "

@@ -34,6 +34,14 @@ def lateness_ns(recording: Recording, act: Series) -> float:
     )
 
 
+def caught_up(recording: Recording, series: Series) -> float:
+    """Missed periods of an instrument's series whose edges came in a later interval, in which the board made up for a
+    stall: they have a value, too."""
+    if not series.two_sided or not series.period_ns:
+        return 0.0
+    return min(float(recording.missed(series.id)), max(0.0, -lateness_ns(recording, series) / series.period_ns))
+
+
 def _parameter(recording: Recording, name: str) -> int:
     """A number among the parameters, 0 where there is none."""
     value = recording.head.parameters.get(name)

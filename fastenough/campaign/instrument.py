@@ -80,7 +80,7 @@ class InstrumentRun:
     def __init__(
         self, instrument: OpenInstrument, request: Response | Periodic, implementation: str, transcript: Transcript
     ) -> None:
-        if instrument.simulated is None and instrument.gauge.reconnect():
+        if instrument.simulated is None and instrument.gauge.reconnect() and instrument.gauge.serial is None:
             select_calibration(instrument.calibration, instrument.gauge.calibrate(_CALIBRATION_S))
         self._instrument = instrument
         self._request = request

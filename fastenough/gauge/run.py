@@ -131,19 +131,24 @@ class Periodic:
 def missed_periods(part: Histogram, period_ticks: float) -> int:
     """Number of due edges that did not come, by the deviations of one interval.
 
-    A deviation of n whole periods or more leaves out n edges.  The edges of a board that makes up for a stall come
+    A deviation of n periods, or little less, leaves out n edges.  The edges of a board that makes up for a stall come
     early by as much; such edges are not missed, so the number is at most the sum of the large deviations in periods.
-    Values are the middles of their buckets; the greatest is exact.
+    Values count as the highest of their buckets.
     """
-    if part.maximum is None or part.maximum < period_ticks:
+    if part.maximum is None:
         return 0
-    middles = (part.lowest() + part.highest()) / 2
-    deviations, counts = np.append(middles, part.maximum), np.append(part.count, 1)
-    counts[-2] -= 1
-    skipped = int((counts * np.maximum(deviations // period_ticks, 0)).sum())
+    deviations = np.minimum(part.highest(), part.maximum)
+    skipped = int((part.count * np.maximum(deviations / period_ticks + _LARGE_SHARE, 0).astype(np.int64)).sum())
     is_large = np.abs(deviations) >= period_ticks * _LARGE_SHARE
-    net = round(float((counts * deviations)[is_large].sum()) / period_ticks)
+    net = round(float((part.count * deviations)[is_large].sum()) / period_ticks)
     return min(skipped, max(0, net))
+
+
+def _measuring(counters: Counters) -> Counters:
+    """The counters; raises GaugeLost if the gauge no longer measures."""
+    if counters.idle:
+        raise GaugeLost("the gauge stopped measuring by itself; samples since then are missing")
+    return counters
 
 
 def _ticks(gauge: Gauge, name: str, duration_ns: int, tick_ps: float) -> int:
@@ -279,13 +284,12 @@ class GaugeRun:
             self.wait(_QUIET_S)
 
     def _ended_periods(self) -> int:
-        counters = self._read_counters()
+        counters = _measuring(self._read_counters())
         return counters.stored(0) + counters.lost(0)
 
     def poll(self) -> None:
         """Write the samples since the last poll as one interval; raises GaugeLost if the gauge stopped measuring."""
-        if self._read().idle:
-            raise GaugeLost("the gauge stopped measuring by itself; samples since then are missing")
+        _measuring(self._read())
 
     def _read(self) -> Counters:
         """Write the samples since the last call as one interval.

@@ -236,7 +236,9 @@ def block_maxima(recording: Recording, turns: int) -> list[int]:
     for interval in recording.intervals:
         maxima = [interval.histograms[number].maximum for number in judged if number in interval.histograms]
         known = [maximum for maximum in maxima if maximum is not None]
-        spans.append((interval.begin_wall_ns, interval.end_wall_ns, max(known) if known else None))
+        length_ns = interval.end_mono_ns - interval.begin_mono_ns  # the wall clock may be set
+        begin_ns = interval.begin_wall_ns
+        spans.append((begin_ns, begin_ns + length_ns, max(known) if known else None))
     return maxima_in_turns(spans, turns)
 
 

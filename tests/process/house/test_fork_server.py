@@ -62,9 +62,7 @@ def test_a_command_beyond_its_time_is_killed(tmp_path: Path) -> None:
 
 def test_a_server_is_no_child_of_the_tests(server: ForkServer) -> None:
     assert server.can_fork(environment())
-    assert "fork_server" not in "".join(
-        Path(f"/proc/{pid}/cmdline").read_text() for pid in descendants(os.getpid())
-    )
+    assert "fork_server" not in "".join(Path(f"/proc/{pid}/cmdline").read_text() for pid in descendants(os.getpid()))
 
 
 def test_what_a_process_has_from_its_start_is_not_forked(server: ForkServer) -> None:

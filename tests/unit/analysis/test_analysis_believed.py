@@ -112,6 +112,29 @@ def test_twice_as_many_values_as_periods_are_not_believed(tmp_path: Path) -> Non
     assert "has 60,000 values for about 30,000 due periods, which is impossible" in _text(assessment)
 
 
+def _jitter(tmp_path: Path, values: list[list[int]], missed: int) -> Recording:
+    """Deviations of edges in intervals of 2 s, due each 1 ms; edges missed in the first interval."""
+    by_interval = [np.array(interval, dtype=np.int64) for interval in values]
+    run = _run(tmp_path, values=[by_interval], views=("period-jitter",), missed=missed)
+    return replace(run, head=replace(run.head, series=(replace(run.series[0], two_sided=True),)))
+
+
+def test_edges_that_make_up_for_a_stall_in_a_later_interval_are_possible(tmp_path: Path) -> None:
+    stalled, rest = [*[0] * 1399, 600 * 10**6], [[0] * 2000] * 3
+    for caught_up, believed in (([-(10**6)] * 600, True), ([0] * 600, False)):
+        found = findings_of(_jitter(tmp_path, [stalled, [0] * 2000 + caught_up, *rest], missed=600))
+        assert any("impossible" in finding.text for finding in found) is not believed
+
+
+@pytest.mark.parametrize(("limit_ns", "verdict"), [(5_000_000, Verdict.PASS), (1_100_000, Verdict.FAIL)])
+def test_missed_periods_of_a_jitter_exceed_no_more_than_its_greatest_value(
+    tmp_path: Path, limit_ns: int, verdict: Verdict
+) -> None:
+    rest = [[number, *[0] * 1999] for number in range(1, 20)]
+    run = _jitter(tmp_path, [[*[0] * 1997, 1_200_000, -200_000], *rest], missed=1)
+    assert judge([run], Requirement(limit_ns)).verdict is verdict
+
+
 @pytest.mark.parametrize(("relative", "expected"), [(True, Verdict.PASS), (False, Verdict.BROKEN)])
 def test_a_relative_sleep_lasts_its_interval_and_the_latency(tmp_path: Path, relative: bool, expected: Verdict) -> None:
     """At a period of 200 us and a latency of 60 us an act comes every 260 us: none of them is absent."""

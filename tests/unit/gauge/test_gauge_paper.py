@@ -109,6 +109,8 @@ PERIOD = 16_000
         ([3, -3, PERIOD // 2, -PERIOD // 2], 0),
         ([PERIOD * 9 // 10, -PERIOD * 9 // 10], 0),
         ([100 * PERIOD + 1], 100),
+        ([100 * PERIOD - 1, 2], 100),
+        ([PERIOD - 1], 1),
         ([100 * PERIOD + 1, 30 * PERIOD + 1, 5], 130),
         ([PERIOD * 13 // 10, -PERIOD * 3 // 10], 1),
         ([PERIOD * 17 // 10, -PERIOD * 7 // 10], 1),

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations, count
+from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
 import pytest
 
 from fastenough.hunt.phases import (
@@ -34,6 +37,7 @@ from fastenough.hunt.trials import (
     tail_of,
     typical_ns,
 )
+from fastenough.jobs.hunt import block_maxima
 from tests.support.hunt_machines import (
     BLOCKS,
     TURNS,
@@ -46,6 +50,7 @@ from tests.support.hunt_machines import (
     searched_at_random,
     worst_of_fixed,
 )
+from tests.support.recordings import Plan, recording
 
 BUDGET = 220
 FEW = 6
@@ -277,3 +282,14 @@ def test_bounds_hold_for_every_recipe() -> None:
         drawn = space.draw(6, random.Random(seed))
         assert len(drawn) <= 4 and sum(map(space.memory_of, drawn)) <= 100 << 20
     assert space.value(Part("a", (2,)), "bytes") == "64" and space.group_size == 3
+
+
+def test_a_wall_clock_that_is_set_lengthens_no_block(tmp_path: Path) -> None:
+    """A board without a clock of its own may be set in the middle of a trial."""
+    run = recording(tmp_path, Plan([[np.full(2000, 5000)] * 8], views=("wakeup",)))
+    blocks = len(block_maxima(run, 2))
+    set_later = [
+        replace(interval, end_wall_ns=interval.end_wall_ns + 3600 * 10**9) if interval.seq == 3 else interval
+        for interval in run.intervals
+    ]
+    assert len(block_maxima(replace(run, intervals=set_later), 2)) == blocks == 64
