@@ -365,7 +365,7 @@ class _LimitCounts:
         return _OverTime(np.concatenate(lows), np.concatenate(highs), run_of, groups, longest)
 
     def per_interval(self, course: Course) -> tuple[IntArray, IntArray]:
-        missed = course.missed if self.merged.missed_beyond(self.limit_ns) else 0
+        missed = 0 if self.merged.corrected else course.missed
         if self.source is OrderSource.LIMIT:
             exceeded = course.exceeded + missed
             return exceeded, exceeded
@@ -396,7 +396,7 @@ class _LimitCounts:
             lengths = [RunLengths(limit.runs, limit.sum_sq_runs, limit.longest) for limit in self._limits]
         else:
             lengths = [_runs(*self._at_edges(part)) for part in self._parts]
-        uncharged = self.merged.missed_beyond(self.limit_ns)
+        uncharged = self.merged.missed_uncharged
         return RunLengths(
             sum(runs.most for runs in lengths) + uncharged,
             sum(runs.squares for runs in lengths) + uncharged,

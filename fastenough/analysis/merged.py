@@ -105,14 +105,8 @@ class Merged:
 
     @property
     def missed_uncharged(self) -> int:
-        """Periods missed that no value stands for; see also :meth:`missed_beyond`."""
+        """Periods missed that no value stands for: each exceeds every limit."""
         return 0 if self.corrected else self.missed
-
-    def missed_beyond(self, limit_ns: float) -> int:
-        """Missed periods without a value that exceed a limit: all of them, but none of a jitter if no value does, since
-        each is within the deviation of a value."""
-        is_within = self.two_sided and self.maximum_ns is not None and self.maximum_ns <= limit_ns
-        return 0 if is_within else self.missed_uncharged
 
     @property
     def maximum_ns(self) -> float | None:
@@ -210,9 +204,8 @@ class Merged:
         They differ where the limit lies within a bucket, unless the recordings counted at this limit.  Of a wide bucket
         that holds the maximum, one value is known exactly.
         """
-        missed = self.missed_beyond(limit_ns)
         if counted := self.counted_at(limit_ns):
-            exactly = sum(limit.exceeded for limit in counted) + missed
+            exactly = sum(limit.exceeded for limit in counted) + self.missed_uncharged
             return exactly, exactly
         least = self.least_above(limit_ns)
         lowest, highest = self._edges
@@ -223,8 +216,8 @@ class Merged:
         greatest = round((self.maximum_ns or 0.0) / self.unit_ns)
         known_exceeding = int(bool(self.histogram.wide) and greatest >= least)
         return (
-            max(int(count[surely].sum()), known_exceeding) + missed,
-            int(count[possibly].sum()) + missed,
+            max(int(count[surely].sum()), known_exceeding) + self.missed_uncharged,
+            int(count[possibly].sum()) + self.missed_uncharged,
         )
 
     @cached_property

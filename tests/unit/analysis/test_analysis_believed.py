@@ -126,13 +126,11 @@ def test_edges_that_make_up_for_a_stall_in_a_later_interval_are_possible(tmp_pat
         assert any("impossible" in finding.text for finding in found) is not believed
 
 
-@pytest.mark.parametrize(("limit_ns", "verdict"), [(5_000_000, Verdict.PASS), (1_100_000, Verdict.FAIL)])
-def test_missed_periods_of_a_jitter_exceed_no_more_than_its_greatest_value(
-    tmp_path: Path, limit_ns: int, verdict: Verdict
-) -> None:
+@pytest.mark.parametrize("limit_ns", [5_000_000, 1_100_000])
+def test_missed_periods_of_a_jitter_reach_no_limit(tmp_path: Path, limit_ns: int) -> None:
     rest = [[number, *[0] * 1999] for number in range(1, 20)]
     run = _jitter(tmp_path, [[*[0] * 1997, 1_200_000, -200_000], *rest], missed=1)
-    assert judge([run], Requirement(limit_ns)).verdict is verdict
+    assert judge([run], Requirement(limit_ns)).verdict is Verdict.FAIL
 
 
 @pytest.mark.parametrize(("relative", "expected"), [(True, Verdict.PASS), (False, Verdict.BROKEN)])
