@@ -14,7 +14,7 @@ the last time before the switch, and as scheduling from then on.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fastenough.analysis.composed_bound import Blocking, Interrupt
@@ -67,8 +67,7 @@ class _Event:
     pid: int
     cpu: int
     asked: bool
-    interrupting: bool
-    in_hard: bool
+    context: str
     at_ns: int
     name: str
     rest: str
@@ -182,14 +181,11 @@ def _event(match: re.Match[str]) -> _Event:
     cpu = int(match["cpu"])
     if cpu >= _MOST_CPUS:
         raise BadInput(f"CPU {cpu}: CPU number out of range; not a kernel trace")
-    flags = match["flags"]
-    asked, interrupting = flags[1] in _RESCHEDULE_FLAGS, flags[2] in _INTERRUPT_FLAGS
-    in_hard = flags[2] in _HARD_FLAGS
-    return _Event(int(match["pid"]), cpu, asked, interrupting, in_hard, at_ns, match["event"], match["rest"])
+    asked, context = match["flags"][1] in _RESCHEDULE_FLAGS, match["flags"][2]
+    return _Event(int(match["pid"]), cpu, asked, context, at_ns, match["event"], match["rest"])
 
 
-def _require(names: Iterable[str]) -> None:
-    names = set(names)
+def _require(names: Collection[str]) -> None:
     for needed in ("preempt_disable", "preempt_enable", "irq_disable", "irq_enable", "sched_switch"):
         if needed not in names:
             raise BadInput(
@@ -204,14 +200,19 @@ def _require(names: Iterable[str]) -> None:
             )
 
 
+def clock_error_ns(resolution_ns: int) -> int:
+    """Maximum error of the time between two events: none of a clock in ns."""
+    return resolution_ns if resolution_ns > 1 else 0
+
+
 def _traced_cpu(cpu: _Cpu, resolution_ns: int, traced_ns: int) -> TracedCpu:
-    exact = resolution_ns if resolution_ns > 1 else 0
+    off_ns = clock_error_ns(resolution_ns)
 
     def term(name: str) -> int:
-        return max(0, cpu.longest[name]) + exact if name in cpu.longest else 0
+        return max(0, cpu.longest[name]) + off_ns if name in cpu.longest else 0
 
     blocking = Blocking(term("poid"), term("paie"), term("psd"), term("dst"))
-    interrupts = tuple(replace(interrupt, took_ns=interrupt.took_ns + exact) for interrupt in cpu.interrupts)
+    interrupts = tuple(replace(interrupt, took_ns=interrupt.took_ns + off_ns) for interrupt in cpu.interrupts)
     return TracedCpu(
         cpu.cpu,
         blocking,
@@ -233,10 +234,7 @@ def _count_cut_parts(cpu: _Cpu, first_ns: Mapping[str, int], end_ns: int) -> Non
     while cpu.open_interrupts:
         _leave(cpu, end_ns)
     if cpu.begin is not None and not cpu.idle:
-        if cpu.switched:
-            _scheduled(cpu, cpu.begin, end_ns)
-        else:
-            cpu.lasted("poid", cpu.begin, end_ns)
+        _section_lasted(cpu, cpu.begin, end_ns)
     for kind, (term, until_ns) in cpu.cut.items():
         begin_ns = first_ns[f"{kind}_disable"]
         taken_ns = sum(each.took_ns for each in cpu.interrupts if begin_ns <= each.at_ns < until_ns)
@@ -264,13 +262,13 @@ def _follow(cpus: dict[int, _Cpu], event: _Event) -> None:
     elif event.name == "sched_wakeup":
         _require_known_interrupt(cpu, event)
         _wakeup(cpus, event)
-    cpu.outside |= not event.in_hard
-    cpu.idle = event.pid == _IDLE and not event.interrupting
+    cpu.outside |= event.context not in _HARD_FLAGS
+    cpu.idle = event.pid == _IDLE and event.context not in _INTERRUPT_FLAGS
 
 
 def _require_known_interrupt(cpu: _Cpu, event: _Event) -> None:
     """An interrupt that wakes a task must be in the trace, unless it began before it."""
-    if event.in_hard and cpu.outside and not cpu.open_interrupts:
+    if event.context in _HARD_FLAGS and cpu.outside and not cpu.open_interrupts:
         raise BadInput(
             f"CPU {cpu.cpu}: an interrupt that is not in the trace woke a task; without it the bound is too short: "
             "record irq:*, irq_vectors:* and ipi:* (docs/bound.md)"
@@ -300,7 +298,7 @@ def _irqs_on(cpu: _Cpu, event: _Event) -> None:
     cpu.irqs_off = False
     if not cpu.switched:
         cpu.unaware = None
-    if event.pid == _IDLE and event.interrupting:
+    if event.pid == _IDLE and event.context in _INTERRUPT_FLAGS:
         cpu.preemption_off = True
     elif event.pid == _IDLE:
         cpu.preemption_off, cpu.idle_until = False, event.at_ns
@@ -345,14 +343,18 @@ def _end(cpu: _Cpu, event: _Event) -> None:
     cpu.known, cpu.begin = True, None
     if begin is not None:
         cpu.sections += not first
-        if cpu.switched:
-            _scheduled(cpu, begin, event.at_ns)
-        else:
-            cpu.lasted("poid", begin, event.at_ns)
+        _section_lasted(cpu, begin, event.at_ns)
     cpu.switched, cpu.to_schedule, cpu.unaware = False, None, None
     if event.asked and cpu.asked is None:
         cpu.asked = event.at_ns
         cpu.mark("paie")
+
+
+def _section_lasted(cpu: _Cpu, begin: int, end: int) -> None:
+    if cpu.switched:
+        _scheduled(cpu, begin, end)
+    else:
+        cpu.lasted("poid", begin, end)
 
 
 def _scheduled(cpu: _Cpu, begin: int, end: int) -> None:

@@ -72,11 +72,14 @@ def _nothing_lost(recording: Recording) -> Iterator[CheckFinding]:
             f"{words.counted(lost, 'value')} lost; the maximum may be among the lost values",
             "run it again on a quieter machine or with a longer interval",
         )
-    yield from _edges_agree(recording)
+    yield from _edges_agree(recording, lost)
 
 
-def _edges_agree(recording: Recording) -> Iterator[CheckFinding]:
-    """Instrument and board count the same edges, where both counted, and no edges but responses."""
+def _edges_agree(recording: Recording, lost: int) -> Iterator[CheckFinding]:
+    """Instrument and board count the same edges, where both counted, and no edges but responses.
+
+    ``lost``: values that the recording counts as lost; among them are samples that the instrument cut.
+    """
     if recording.head.instrument is None or recording.end is None or recording.outcome is not Outcome.COMPLETED:
         return
     if spurious := recording.end.counters.get("spurious"):
@@ -89,8 +92,7 @@ def _edges_agree(recording: Recording) -> Iterator[CheckFinding]:
     counts = agreement(recording)
     if counts is None:
         return
-    counted = sum(recording.lost(series.id) for series in recording.series) - counts.timeouts  # such as cut samples
-    if counts.lost_uncounted and counts.lost_uncounted > counted:
+    if counts.lost_uncounted and counts.lost_uncounted > lost - counts.timeouts:
         yield CheckFinding(
             Verdict.BROKEN,
             f"the instrument did not see {words.counted(counts.lost_uncounted, 'edge')} of the board; {counts.text}",

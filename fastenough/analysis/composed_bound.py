@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -69,7 +70,7 @@ def composed(
     """
     undisturbed_ns = blocking.undisturbed_ns
     models = tuple(Composed(name, _least(undisturbed_ns, way)) for name, way in _ways(interrupts, resolution_ns))
-    fullest_ns = _Windows(interrupts, resolution_ns).least_ns(undisturbed_ns)
+    fullest_ns = _least(undisturbed_ns, partial(_Windows(interrupts, resolution_ns).taken_ns, undisturbed_ns))
     if traced_ns is not None and fullest_ns is not None and fullest_ns > traced_ns:
         fullest_ns = None
     return (*models, Composed("the fullest window seen", fullest_ns))
@@ -164,26 +165,14 @@ class _Windows:
         self._ended_ns = np.cumsum([0, *(longest_ns[kind] for _, kind in ends)], dtype=np.int64)
         self._resolution_ns = resolution_ns
 
-    def least_ns(self, undisturbed_ns: int) -> int | None:
-        """Least L = undisturbed + the greatest time taken in a window of L, by iteration from below.
+    def taken_ns(self, undisturbed_ns: int, latency_ns: int) -> int:
+        """Time that interrupts take in the fullest window of a length, extended until all in it is done.
 
-        Each step extends the fullest window until what is in it is done, which is never later than the result.
+        A window is fullest if it opens just before an interrupt ends.  Interrupts that begin until its work is done
+        count, too, which saves steps: that is never later than the least L.
         """
         if not self._begins_ns.size:
-            return undisturbed_ns
-        latency_ns = undisturbed_ns
-        for _ in range(_MOST_STEPS):
-            longer_ns = self._extended_ns(undisturbed_ns, latency_ns)
-            if longer_ns == latency_ns:
-                return latency_ns
-            latency_ns = longer_ns
-        return None
-
-    def _extended_ns(self, undisturbed_ns: int, latency_ns: int) -> int:
-        """The time until the work of the fullest window of a length is done; interrupts that begin until then count.
-
-        A window is fullest if it opens just before an interrupt ends.
-        """
+            return 0
         opens_ns = self._ends_ns - 1 + self._resolution_ns
         begun = np.searchsorted(self._begins_ns, opens_ns + max(1, latency_ns), side="right")
         first = int(np.argmax(self._begun_ns[begun] - self._ended_ns[:-1]))
@@ -196,4 +185,4 @@ class _Windows:
                 place += int(np.argmax(free))
                 break
             place, size = piece.stop, size * 2
-        return undisturbed_ns + int(self._begun_ns[place] - self._ended_ns[first])
+        return int(self._begun_ns[place] - self._ended_ns[first])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from fastenough.analysis import merge_samples
+from fastenough.analysis.merged import Known
 from fastenough.exchange.rows import SeriesTotal, run_identity, series_totals
 from fastenough.recording import Recording
 
@@ -66,23 +67,23 @@ def _edges_ns(greatest_ns: float) -> list[int]:
     return edges
 
 
-def _histogram(held: SeriesTotal, greatest_ns: float) -> Iterator[str]:
+def _histogram(held: SeriesTotal, known: Known, greatest_ns: float) -> Iterator[str]:
     buckets, labels = held.buckets_ns(), _of(held)
     name = "fastenough_latency_seconds"
     for edge_ns in _edges_ns(greatest_ns):
         within = sum(count for _, high, count in buckets if high <= edge_ns)
         yield f"{name}_bucket{labelled(labels | {'le': repr(edge_ns / 1e9)})} {within}\n"
     yield f"{name}_bucket{labelled(labels | {'le': '+Inf'})} {held.total.total}\n"
-    if not held.mean_known or not merge_samples([(held.recording, held.series)]).known.mean:
+    if not (held.mean_known and known.mean):
         return
     yield f"{name}_count{labelled(labels)} {held.total.total}\n"
     yield f"{name}_sum{labelled(labels)} {held.total.sum * held.series.unit_ns / 1e9!r}\n"
 
 
 def _metrics(recordings: Sequence[Recording]) -> Iterator[str]:
-    series = list(series_totals(recordings))
-    one_sided = [held for held in series if (held.total.minimum or 0) >= 0]
-    greatest_ns = max((held.buckets_ns()[-1][1] for held in one_sided if held.total.total), default=0.0)
+    series = [(held, merge_samples([(held.recording, held.series)]).known) for held in series_totals(recordings)]
+    one_sided = [(held, known) for held, known in series if (held.total.minimum or 0) >= 0]
+    greatest_ns = max((held.buckets_ns()[-1][1] for held, _ in one_sided if held.total.total), default=0.0)
     yield from family("fastenough_run", "info", "Run parameters.")
     for recording in recordings:
         head, run = recording.head, run_identity(recording.head)
@@ -104,19 +105,18 @@ def _metrics(recordings: Sequence[Recording]) -> Iterator[str]:
         "Latencies of a run; omitted for series with negative values.",
         "seconds",
     )
-    for held in one_sided:
-        yield from _histogram(held, greatest_ns)
+    for held, known in one_sided:
+        yield from _histogram(held, known, greatest_ns)
     for name, kind, unit, help_text in _FAMILIES:
         yield from family(name, kind, help_text, unit)
-        for held in series:
-            known = merge_samples([(held.recording, held.series)]).known
+        for held, known in series:
             least = "_min_" in name
             value = held.total.minimum if least else held.total.maximum
             if value is not None and (known.minimum if least else known.maximum):
                 yield f"{name}{labelled(_of(held))} {value * held.series.unit_ns / 1e9!r}\n"
     for name, help_text in _COUNTERS:
         yield from family(name, "counter", help_text)
-        for held in series:
+        for held, _ in series:
             of = held.recording.lost if "lost" in name else held.recording.missed
             yield f"{name}_total{labelled(_of(held))} {of(held.series.id)}\n"
     yield END

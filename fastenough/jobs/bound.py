@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fastenough import report
 from fastenough.analysis import judge
-from fastenough.analysis.blocking_trace import TracedCpu, traced_cpus
+from fastenough.analysis.blocking_trace import TracedCpu, clock_error_ns, traced_cpus
 from fastenough.analysis.composed_bound import Composed, composed
 from fastenough.link import Link
 from fastenough.link.base import Process
@@ -67,20 +67,14 @@ class CpuBound:
     bounds: tuple[Composed, ...]
 
 
+def _composed(traced: TracedCpu) -> tuple[Composed, ...]:
+    error_ns = clock_error_ns(traced.resolution_ns)
+    return composed(traced.blocking, traced.interrupts, traced.traced_ns, error_ns)
+
+
 def bounds_of(lines: Iterable[str]) -> tuple[CpuBound, ...]:
     """The bound of each traced CPU, in order; raises BadInput if there is none."""
-    bounds = tuple(
-        CpuBound(
-            traced,
-            composed(
-                traced.blocking,
-                traced.interrupts,
-                traced.traced_ns,
-                traced.resolution_ns if traced.resolution_ns > 1 else 0,
-            ),
-        )
-        for traced in traced_cpus(lines)
-    )
+    bounds = tuple(CpuBound(traced, _composed(traced)) for traced in traced_cpus(lines))
     if not bounds:
         raise BadInput("the trace has no CPU that disabled and enabled preemption or interrupts; record for longer")
     return bounds

@@ -35,10 +35,12 @@ from fastenough.loads.tools import bring
 from fastenough.model import FastenoughError, NotApplicable, Outcome
 from fastenough.recording import Recording
 from fastenough.store import Store
+from fastenough.units import parse_duration_ns
 
 FIXED = ("none", "cpu", "io", "vm", "hdd", "full", "hackbench")
 """Loads that results are compared with: those of Enea's matrix, and hackbench."""
-BLOCK, _BLOCK_NS = "250ms", 250_000_000
+BLOCK = "250ms"
+_BLOCK_NS = parse_duration_ns(BLOCK)
 HUNT_FILE = "hunt.json"
 _SEARCH = "hunt 3"
 """Changes with the search and its measure: the trials of another search must not be replayed."""
@@ -245,16 +247,18 @@ def block_maxima(recording: Recording, turns: int) -> list[int]:
 def maxima_in_turns(spans: Sequence[tuple[int, int, int | None]], turns: int) -> list[int]:
     """Maxima of the blocks, ordered by turn, equally many per turn.
 
-    ``spans``: begin and end of each interval in ns, and its maximum, None without values.  Of several turns, a long
-    interval counts as all blocks that it covers, and the values of an interval without any come at the end of its
-    stall, in a later one: a load that stalls the machine for its whole turn is not left out.
+    ``spans``: begin and end of each interval in ns, and its maximum, None without values.  Of one turn, each interval
+    with values is a block.  Of several turns, a long interval counts as all blocks that it covers, and the values of an
+    interval without any come at the end of its stall, in a later one: a load that stalls the machine for its whole turn
+    is not left out.
     """
+    if turns == 1:
+        return [maximum for _, _, maximum in spans if maximum is not None]
     by_turn: dict[int, list[int]] = {turn: [] for turn in range(turns)}
     waiting: list[int] = []
     for begin_ns, end_ns, maximum in spans:
-        blocks = max(1, round((end_ns - begin_ns) / _BLOCK_NS)) if turns > 1 else 1
-        middles = [begin_ns + (end_ns - begin_ns) * (2 * block + 1) // (2 * blocks) for block in range(blocks)]
-        waiting += middles if turns > 1 or maximum is not None else []
+        blocks = max(1, round((end_ns - begin_ns) / _BLOCK_NS))
+        waiting += [begin_ns + (end_ns - begin_ns) * (2 * block + 1) // (2 * blocks) for block in range(blocks)]
         if maximum is not None:
             for middle_ns in waiting:
                 by_turn[turn_of(middle_ns, turns)].append(maximum)
