@@ -23,11 +23,12 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 _MOST_BYTES = 1 << 17
 _INTERPRETER = re.compile(r"PYTHON|LC_|LANG|TZ$|LD_|MALLOC_|O(PENBLAS|MP)_")
@@ -164,6 +165,18 @@ def _next_command(control: socket.socket) -> Any:
     return None
 
 
+def _end(code: object) -> NoReturn:
+    """End as ``sys.exit(code)``, without taking down what was frozen, of which extension modules would complain."""
+    if code is not None and not isinstance(code, int):
+        print(code, file=sys.stderr)
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined]  # as multiprocessing ends the processes that it forks
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit((code or 0) & 0xFF)
+
+
 def _main(control: socket.socket) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the tests, and with them the server
     command = None
@@ -179,7 +192,11 @@ def _main(control: socket.socket) -> None:
     _open_streams()
     main = import_module("fastenough.__main__")
     sys.argv[:] = [str(main.__file__), *arguments]
-    main.main()
+    try:
+        main.main()
+    except SystemExit as error:
+        _end(error.code)
+    _end(None)
 
 
 if __name__ == "__main__" and not os.fork():

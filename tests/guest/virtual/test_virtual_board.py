@@ -144,12 +144,13 @@ def test_pins_that_are_not_there_are_refused(board: VirtualBoard) -> None:
         board.pins.wait(1, 1, 0.1)
 
 
-def left_by(pid: int) -> list[Path]:
-    return list(Path(tempfile.gettempdir()).glob(f"fastenough-board-{pid}-*"))
+def test_ends_with_its_bench_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole process is killed: QEMU goes with it, and the next board clears its directory away.
 
-
-def test_ends_with_its_bench_and_leaves_nothing() -> None:
-    """The whole process is killed: QEMU goes with it, and the next board clears its directory away."""
+    Boards of other tests, which would clear it away as well, have another directory for temporary files.
+    """
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     code = (
         "import time; from fastenough.virtual.board import VirtualBoard; board = VirtualBoard('rt'); "
         "print(board.qemu.pid, flush=True); time.sleep(60)"
@@ -160,9 +161,10 @@ def test_ends_with_its_bench_and_leaves_nothing() -> None:
     bench.kill()
     bench.wait()
     assert eventually(lambda: not Path(f"/proc/{qemu_pid}").exists())
-    assert left_by(bench.pid)
+    left = f"fastenough-board-{bench.pid}-*"
+    assert list(tmp_path.glob(left))
     with VirtualBoard("rt"):
-        assert not left_by(bench.pid)
+        assert not list(tmp_path.glob(left))
 
 
 def test_a_guest_that_does_not_boot_shows_its_console(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,9 @@ def _started(words: list[str], cwd: Path, variables: dict[str, str]) -> tuple[in
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("words", [["lsit"], ["show", "--help"], ["list", "--json"], ["compare", "a", "b"]])
+@pytest.mark.parametrize(
+    "words", [["lsit"], ["show", "--help"], ["list", "--json"], ["compare", "a", "b"], ["farm", "compact", "x"]]
+)
 def test_forked_twice_a_command_answers_as_a_started_one(server: ForkServer, tmp_path: Path, words: list[str]) -> None:
     variables = environment(COLUMNS="70")
     expected = _started(words, tmp_path, variables)
