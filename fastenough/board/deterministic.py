@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from fastenough.board.virtual import kernel_names
 from fastenough.facts import FACTS
 from fastenough.loads.guest import GuestLoad
 from fastenough.model import EMULATED
+from fastenough.virtual.board import own_directory
 from fastenough.virtual.cost_model import require_interface, split_cost_model
 from fastenough.virtual.custom_kernels import find_kernel
 from fastenough.virtual.deterministic import DeterministicGuest, emulator_of
@@ -53,19 +55,23 @@ class DeterministicBoard:
         measured = DeterministicGuest(kernel, arguments, cost_model)
         if cost_model is not None:
             require_interface(emulator_of(kernel.machine)["version"])
-        link = DeterministicLink(DeterministicGuest(kernel, arguments), self.name, measured)
-        link.survey(_FILES, _COMMANDS)
-        yield Booted(
-            link,
-            configuration_of(link, booted),
-            PROBE,
-            (EMULATED,),
-            start_load=partial(GuestLoad, link),
-            interrupt=link.interrupt,
-            set_phase=link.set_phase,
-            watch=link.watch,
-            costs=link.costs,
-        )
+        directory = own_directory()
+        try:
+            link = DeterministicLink(DeterministicGuest(kernel, arguments), self.name, measured, directory)
+            link.survey(_FILES, _COMMANDS)
+            yield Booted(
+                link,
+                configuration_of(link, booted),
+                PROBE,
+                (EMULATED,),
+                start_load=partial(GuestLoad, link),
+                interrupt=link.interrupt,
+                set_phase=link.set_phase,
+                watch=link.watch,
+                costs=link.costs,
+            )
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 _FILES = sorted({pattern for fact in FACTS for pattern in fact.files})

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import count
+from pathlib import Path
 from typing import Protocol
 
 from fastenough.link.base import (
@@ -248,6 +249,7 @@ class AgentLink:
     """
 
     near = False
+    own_directory: Path | None = None
 
     def __init__(
         self, stream: Stream, name: str, *, pace: Pace = NO_PACE, timeout_s: float = 10.0, command_s: float = 10.0

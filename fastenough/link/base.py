@@ -8,6 +8,7 @@ import shlex
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from fastenough.model import FastenoughError
@@ -140,6 +141,10 @@ class Link(Protocol):
     @property
     def near(self) -> bool:
         """Whether each request is answered at once; on other boards several requests are combined."""
+
+    @property
+    def own_directory(self) -> Path | None:
+        """Directory on the bench of a board that ends with this process; None for a board that outlives it."""
 
     @property
     def raised(self) -> Link:

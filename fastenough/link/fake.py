@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from fastenough.link.base import Completed, Link, Process
 from fastenough.model import NotApplicable
@@ -15,6 +16,7 @@ class FakeLink:
 
     name = "fake"
     near = True
+    own_directory: Path | None = None
 
     @property
     def raised(self) -> Link:

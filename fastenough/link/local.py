@@ -193,6 +193,7 @@ class LocalLink:
 
     name = "local"
     near = True
+    own_directory = None
 
     @property
     def raised(self) -> Link:

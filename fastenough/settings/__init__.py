@@ -66,7 +66,9 @@ STATE_SETTING = "FASTENOUGH_STATE"
 
 def default_journal(link: Link) -> Path:
     """Return the path of a board's journal: one per board, whatever the store."""
-    if os.environ.get(STATE_SETTING):
+    if link.own_directory is not None:
+        directory = link.own_directory
+    elif os.environ.get(STATE_SETTING):
         directory = Path(os.environ[STATE_SETTING])
     elif os.geteuid() == 0:
         directory = Path("/var/lib/fastenough")

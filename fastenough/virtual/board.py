@@ -51,7 +51,7 @@ class VirtualBoard:
         self._boot_timeout_s = boot_timeout_s
         self._pace, self._arguments = pace, arguments
         content = build_initramfs(self.kernel)
-        self._directory = directory or _own_directory()
+        self._directory = directory or own_directory()
         try:
             self._boot_or_restore(content, cpus, snapshot and self.kernel.machine.can_restore and not arguments)
         except BaseException:
@@ -116,6 +116,7 @@ class VirtualBoard:
         self.pins = self.qemu.pin_port.open(self.qemu)
         try:
             self.link = guest_link(self.qemu.connect("agent", 5.0), f"virtual:{self.kernel.name}", self._boot_timeout_s)
+            self.link.own_directory = self._directory
             self.link.run(["date", "-s", f"@{int(time.time())}"])
         except FastenoughError as error:
             raise self.qemu.start_error(f"the guest with kernel {self.kernel.release} does not start") from error
@@ -143,7 +144,7 @@ class VirtualBoard:
         self.close()
 
 
-def _own_directory() -> Path:
+def own_directory() -> Path:
     """A directory for the board of this process; those of killed processes are removed."""
     for directory in Path(tempfile.gettempdir()).glob(f"{_DIRECTORY}*-*"):
         pid = directory.name.removeprefix(_DIRECTORY).partition("-")[0]

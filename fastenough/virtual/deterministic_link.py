@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from fastenough.link import INJECTOR, MONITOR
 from fastenough.link.base import HEAD, Completed, Link, Process, printed_files
@@ -55,8 +56,15 @@ class DeterministicLink:
 
     near = True
 
-    def __init__(self, guest: DeterministicGuest, name: str, measured: DeterministicGuest | None = None) -> None:
+    def __init__(
+        self,
+        guest: DeterministicGuest,
+        name: str,
+        measured: DeterministicGuest | None = None,
+        own_directory: Path | None = None,
+    ) -> None:
         self.name = name
+        self.own_directory = own_directory
         self.background: Background | None = None
         self.results: Results | None = None
         self._guest = guest

@@ -23,6 +23,7 @@ from fastenough.hunt.trials import TrialRequest
 from fastenough.jobs.hunt import Hunt, make_hunt
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording.wakeups import is_monitor
+from fastenough.settings import Settings
 from fastenough.store import Store
 from fastenough.virtual.custom_kernels import find_kernel
 from fastenough.virtual.deterministic import Background, Beginning, Command, DeterministicGuest, GuestRun, emulator_of
@@ -181,6 +182,15 @@ def test_a_phase_begins_later_and_is_another_recording() -> None:
     begins = [json.loads(recording.splitlines()[0])["begin"]["mono_ns"] for recording in recordings]
     assert begins[0] > begins[1]
     assert len({recording.partition(b'"type":"interval"')[2] for recording in recordings}) == 2
+
+
+@pytest.mark.matrix
+def test_two_boards_of_one_name_are_used_at_once_and_leave_nothing() -> None:
+    with open_board("deterministic").boot("stock") as first, open_board("deterministic").boot("stock") as second:
+        directories = [booted.link.own_directory for booted in (first, second)]
+        with Settings(first.link), Settings(second.link):
+            assert len({path for path in directories if path is not None and path.is_dir()}) == 2
+    assert not any(path is not None and path.exists() for path in directories)
 
 
 @pytest.mark.matrix

@@ -436,6 +436,15 @@ def test_one_journal_per_board(state_directory: Path) -> None:
     assert default_journal(FakeLink({})) != default_journal(LocalLink())
 
 
+def test_boards_that_end_with_their_benches_do_not_lock_each_other_out(tmp_path: Path) -> None:
+    """Two guests of one kernel have one name and two journals."""
+    first, second = FakeLink(BOOT_ID), FakeLink(BOOT_ID)
+    first.own_directory, second.own_directory = tmp_path / "first", tmp_path / "second"
+    with Settings(first), Settings(second):
+        assert default_journal(first) == tmp_path / "first" / "fake.journal"
+        assert default_journal(second) == tmp_path / "second" / "fake.journal"
+
+
 def test_the_thread_of_an_input_has_one_name_in_recordings() -> None:
     """The kernel truncates it, after more or fewer digits of the interrupt; another thread is named as it is."""
     fields = " ".join(["S", *["0"] * 18, "7", *["0"] * 17, "50", "1", *["0"] * 10])
