@@ -5,8 +5,9 @@ Fixed priorities, preemptive, one CPU.  Deadlines may lie behind the next releas
 looked at.  Sources: Joseph and Pandya, "Finding response times in a real-time system" (1986); Lehoczky, "Fixed priority
 scheduling of periodic task sets with arbitrary deadlines" (1990); Audsley, Burns, Richardson, Tindell and Wellings,
 "Applying new scheduling theory to static priority pre-emptive scheduling" (1993); Tindell, Burns and Wellings, "An
-extendible approach for analysing fixed priority hard real-time tasks" (1994).  All times are whole nanoseconds, and all
-sums are exact.
+extendible approach for analysing fixed priority hard real-time tasks" (1994); Burns, Tindell and Wellings, "Effective
+analysis for engineering real-time fixed priority schedulers" (1995), for the timers of all tasks.  All times are whole
+nanoseconds, and all sums are exact.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class Interference:
 @dataclass(frozen=True)
 class Terms:
     """Terms of the machine.  ``release_ns``: greatest delay of the start of a job; ``dispatch_ns``: CPU time of each
-    job beside its compute time."""
+    job beside its compute time, taken from tasks of higher priority, too, since its timer interrupts them."""
 
     release_ns: int = 0
     dispatch_ns: int = 0
@@ -195,19 +196,25 @@ def responses(
 
     Tasks of equal priority are served in the order of release.  With ``peers_first``, the others are assumed to run
     before a task, which overstates its response time; without it, to run after the task and to cause no blocking but
-    its own ``blocking_ns``, which understates it.
+    its own ``blocking_ns``, which understates it, as does leaving out the wake-ups of tasks of lower priority.
     """
     return tuple(_responses(tasks, terms, peers_first))
 
 
 def _responses(tasks: Sequence[PeriodicTask], terms: Terms, peers_first: bool) -> Iterator[ResponseTime]:
     for number, task in enumerate(tasks):
+        others = [other for place, other in enumerate(tasks) if place != number]
         first = [
             other
-            for place, other in enumerate(tasks)
-            if place != number and (other.priority > task.priority or (peers_first and other.priority == task.priority))
+            for other in others
+            if other.priority > task.priority or (peers_first and other.priority == task.priority)
         ]
-        yield _response_behind(task, first, terms) if peers_first else _response(task, first, terms, task.blocking_ns)
+        behind = [other for other in others if other.priority < task.priority]
+        yield (
+            _response_behind(task, first, behind, terms)
+            if peers_first
+            else _response(task, first, terms, task.blocking_ns)
+        )
 
 
 def schedulable(tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS) -> bool:
@@ -225,13 +232,28 @@ def _blocking_ns(task: PeriodicTask, first: Sequence[PeriodicTask]) -> int:
     return task.blocking_ns + sum(other.blocking_ns for other in first)
 
 
-def _response_behind(task: PeriodicTask, first: Sequence[PeriodicTask], terms: Terms) -> ResponseTime:
-    return _response(task, first, terms, _blocking_ns(task, first))
+def _wakeup(task: PeriodicTask, terms: Terms) -> _Demand:
+    """Demand of a task of lower priority: the timer of each of its jobs interrupts the task that runs."""
+    return _Demand(task.period_ns, terms.dispatch_ns, task.jitter_ns + terms.release_ns)
 
 
-def _response(task: PeriodicTask, first: Sequence[PeriodicTask], terms: Terms, blocking_ns: int) -> ResponseTime:
+def _response_behind(
+    task: PeriodicTask, first: Sequence[PeriodicTask], behind: Sequence[PeriodicTask], terms: Terms
+) -> ResponseTime:
+    """``first``: tasks that precede this one; ``behind``: tasks that it precedes."""
+    return _response(task, first, terms, _blocking_ns(task, first), behind)
+
+
+def _response(
+    task: PeriodicTask,
+    first: Sequence[PeriodicTask],
+    terms: Terms,
+    blocking_ns: int,
+    behind: Sequence[PeriodicTask] = (),
+) -> ResponseTime:
     demand = _demand(task, terms)
-    before = _PrecedingDemand([_demand(other, terms) for other in first], terms.interference)
+    preceding = [*(_demand(other, terms) for other in first), *(_wakeup(other, terms) for other in behind)]
+    before = _PrecedingDemand(preceding, terms.interference)
     if before.utilisation + demand.utilisation > 1:
         return ResponseTime(task, DeadlineResult.MISSED, None)
     longest_ns = 0
@@ -289,7 +311,10 @@ def with_priorities(tasks: Sequence[PeriodicTask], terms: Terms = NO_TERMS) -> t
             place
             for place in behind
             if _response_behind(
-                tasks[place], [tasks[other] for other in waiting if other != place], terms
+                tasks[place],
+                [tasks[other] for other in waiting if other != place],
+                [tasks[other] for other in priorities],
+                terms,
             ).deadline_result
             is DeadlineResult.MET
         )

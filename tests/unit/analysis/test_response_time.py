@@ -79,7 +79,7 @@ def test_terms_of_the_machine_each_have_their_place() -> None:
     assert found(Terms()) == [10, 30]
     assert found(Terms(release_ns=5)) == [15, 35]
     assert found(Terms(release_ns=71)) == [81, 111], "the first task comes again 29 after it was late"
-    assert found(Terms(dispatch_ns=3)) == [13, 36]
+    assert found(Terms(dispatch_ns=3)) == [10 + 3 + 3, 36], "the timer of the second interrupts the first"
     interrupt = Interference("interrupt", 4, (Arrivals(25, (1,)),))
     assert found(Terms(interference=(interrupt,))) == [18, 42], "the end of one stretch and the begin of the next"
     burst = Interference("burst", 4, (Arrivals(25, (5, 5, 6)),))
@@ -240,6 +240,32 @@ def test_no_bunch_of_gaps_makes_a_response_longer() -> None:
         reached += longest[0] == bounds[0]
         assert all(seen <= bound for seen, bound in zip(longest, bounds, strict=True) if bound is not None), tasks
     assert tried >= 5 and reached >= tried / 2, "and it is not far from what comes"
+
+
+def test_no_timer_of_a_lower_task_makes_a_response_longer() -> None:
+    """Each wake-up takes its time from all tasks at the instant at which its job is due; the worst phase reaches it.
+
+    Each response is within its period: a task that still computes waits for no timer."""
+    chance, reached, tried = random.Random(7), 0, 0
+    while tried < 12:
+        tasks = [_task(*numbers) for numbers in ((chance.randint(9, 15), chance.randint(1, 4)) for _ in range(3))]
+        tasks = _ordered(*tasks)
+        dispatch_ns = chance.randint(1, 2)
+        bounds = [one.response_ns for one in responses(tasks, Terms(dispatch_ns=dispatch_ns))]
+        if any(bound is None or bound > task.period_ns for bound, task in zip(bounds, tasks, strict=True)):
+            continue
+        tried += 1
+        longest = [0] * len(tasks)
+        for offsets in itertools.product(*(range(task.period_ns) for task in tasks[1:])):
+            due = Counter(
+                at for task, first in zip(tasks, (0, *offsets), strict=True) for at in range(first, 60, task.period_ns)
+            )
+            wakeups = {at: many * dispatch_ns for at, many in due.items()}
+            seen = _simulated(tasks, [0, *offsets], [[0]] * len(tasks), 40, wakeups)
+            longest = list(map(max, longest, seen))
+        assert all(time <= bound for time, bound in zip(longest, bounds, strict=True) if bound is not None), tasks
+        reached += longest == bounds
+    assert reached == tried
 
 
 def test_ten_gaps_may_come_together() -> None:

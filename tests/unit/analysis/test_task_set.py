@@ -125,10 +125,10 @@ def test_answers_follow_from_the_terms_by_hand(tmp_path: Path) -> None:
     )
     loop, slow = answer.cpus[0].responses
     assert answer.conclusion == SCHEDULABLE
-    assert loop.response_ns == 50_000 + 202_000 + 5_000
+    assert loop.response_ns == 50_000 + 202_000 + 5_000 + 2_000, "the last for the timer of the other task"
     # in w: 2,002 µs of its own, 5 once, and 202 for each of ceil((w + 50) / 1000) jobs of the loop; w = 2,613, three
     assert slow.response_ns == 50_000 + 2_002_000 + 5_000 + 3 * 202_000
-    assert (loop.slack_ns, slow.deadline_result) == (800_000 - 257_000, DeadlineResult.MET)
+    assert (loop.slack_ns, slow.deadline_result) == (800_000 - 259_000, DeadlineResult.MET)
 
 
 def test_each_cpu_answers_for_its_own_tasks(tmp_path: Path) -> None:
