@@ -161,7 +161,8 @@ class Merged:
         ]
         return Known(
             minimum=not any(
-                lost and stated.minimum is None and stated.overflow is None for stated, lost, _ in summaries
+                stated.minimum is None and stated.overflow is None and (lost or stated.omitted_count_unknown)
+                for stated, lost, _ in summaries
             ),
             mean=not any(
                 lost or (stated.mean is None and (wide or stated.omitted_count_unknown))

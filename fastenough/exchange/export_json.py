@@ -14,12 +14,13 @@ from fastenough.recording.building import end_line, head_line
 
 def _series(held: SeriesTotal) -> Mapping[str, object]:
     identity = dict(zip(SERIES_COLUMNS, held.identity, strict=True))
-    measures = measure(merge_samples([(held.recording, held.series)]))
+    merged = merge_samples([(held.recording, held.series)])
+    measures = measure(merged)
     return {
         "name": identity.pop("series"),
         **identity,
         "labels": held.series.labels,
-        "count": measures.n,
+        "count": None if merged.omitted_count_unknown else measures.n,
         "lost": measures.lost,
         "missed": measures.missed,
         "min_ns": measures.minimum_ns,

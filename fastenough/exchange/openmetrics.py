@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Syntax of OpenMetrics 1.0, and runs as such text: cumulative histograms in seconds, extremes, losses, parameters.
 
-A bucket astride an edge counts above it: no count below an edge is overstated.  An extreme or a sum that the source of
-an imported run leaves unknown is left out.
+A bucket astride an edge counts above it: no count below an edge is overstated.  An extreme, a sum or a count that the
+source of an imported run leaves unknown is left out.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from fastenough.analysis import merge_samples
-from fastenough.analysis.merged import Known
+from fastenough.analysis.merged import Merged
 from fastenough.exchange.rows import SeriesTotal, run_identity, series_totals
 from fastenough.recording import Recording
 
@@ -67,22 +67,22 @@ def _edges_ns(greatest_ns: float) -> list[int]:
     return edges
 
 
-def _histogram(held: SeriesTotal, known: Known, greatest_ns: float) -> Iterator[str]:
+def _histogram(held: SeriesTotal, merged: Merged, greatest_ns: float) -> Iterator[str]:
     buckets, labels = held.buckets_ns(), _of(held)
     name = "fastenough_latency_seconds"
     for edge_ns in _edges_ns(greatest_ns):
         within = sum(count for _, high, count in buckets if high <= edge_ns)
         yield f"{name}_bucket{labelled(labels | {'le': repr(edge_ns / 1e9)})} {within}\n"
     yield f"{name}_bucket{labelled(labels | {'le': '+Inf'})} {held.total.total}\n"
-    if not (held.mean_known and known.mean):
+    if not (held.mean_known and merged.known.mean) or merged.omitted_count_unknown:
         return
     yield f"{name}_count{labelled(labels)} {held.total.total}\n"
     yield f"{name}_sum{labelled(labels)} {held.total.sum * held.series.unit_ns / 1e9!r}\n"
 
 
 def _metrics(recordings: Sequence[Recording]) -> Iterator[str]:
-    series = [(held, merge_samples([(held.recording, held.series)]).known) for held in series_totals(recordings)]
-    one_sided = [(held, known) for held, known in series if (held.total.minimum or 0) >= 0]
+    series = [(held, merge_samples([(held.recording, held.series)])) for held in series_totals(recordings)]
+    one_sided = [(held, merged) for held, merged in series if (held.total.minimum or 0) >= 0]
     greatest_ns = max((held.buckets_ns()[-1][1] for held, _ in one_sided if held.total.total), default=0.0)
     yield from family("fastenough_run", "info", "Run parameters.")
     for recording in recordings:
@@ -105,14 +105,14 @@ def _metrics(recordings: Sequence[Recording]) -> Iterator[str]:
         "Latencies of a run; omitted for series with negative values.",
         "seconds",
     )
-    for held, known in one_sided:
-        yield from _histogram(held, known, greatest_ns)
+    for held, merged in one_sided:
+        yield from _histogram(held, merged, greatest_ns)
     for name, kind, unit, help_text in _FAMILIES:
         yield from family(name, kind, help_text, unit)
-        for held, known in series:
+        for held, merged in series:
             least = "_min_" in name
             value = held.total.minimum if least else held.total.maximum
-            if value is not None and (known.minimum if least else known.maximum):
+            if value is not None and (merged.known.minimum if least else merged.known.maximum):
                 yield f"{name}{labelled(_of(held))} {value * held.series.unit_ns / 1e9!r}\n"
     for name, help_text in _COUNTERS:
         yield from family(name, "counter", help_text)

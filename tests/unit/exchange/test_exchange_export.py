@@ -288,6 +288,29 @@ def test_openmetrics_leaves_out_what_an_import_does_not_know(tmp_path: Path) -> 
     }
 
 
+@pytest.mark.parametrize("name", ["latmus.txt", "rt-dataset-1.0.json", "perf-sched.txt", "rtla-osnoise-top.txt"])
+def test_a_number_of_values_that_an_import_does_not_know_is_not_exported(name: str, tmp_path: Path) -> None:
+    foreign = imported(tmp_path, name)
+    assert json.loads(export([foreign], "json"))["runs"][0]["series"][0]["count"] is None
+    metrics = export([foreign], "openmetrics").decode()
+    assert not re.search(r'_seconds_(count|sum)\{.*id="0"', metrics)
+    assert re.search(r'_bucket\{.*id="0"', metrics)
+    if foreign.series[0].role is Role.VERDICT:
+        assert "#[The source of the next left out an unknown number of values]\nTag=" in re.sub(
+            r"#\[\d+ values.*\n", "", export([foreign], "hdrhistogram").decode()
+        )
+
+
+def test_a_minimum_that_an_import_does_not_know_is_not_the_maximum(tmp_path: Path) -> None:
+    """perf states the longest wait of a task only."""
+    foreign = imported(tmp_path, "perf-sched.txt")
+    series = json.loads(export([foreign], "json"))["runs"][0]["series"][0]
+    assert (series["min_ns"], series["max_ns"]) == (None, 482_000)
+    metrics = export([foreign], "openmetrics").decode()
+    assert not re.search(r'_latency_min_seconds\{.*id="0"', metrics)
+    assert re.search(r'_latency_max_seconds\{.*id="0".* 0.000482\n', metrics)
+
+
 def test_openmetrics_is_cumulative_and_complete(tmp_path: Path) -> None:
     plan = Plan(latencies(3, cpus=1, intervals=2), run_id='a"b\\c\nd', views=("wakeup",), missed=4)
     one = recording(tmp_path, replace(plan, run_id="one"))
