@@ -305,13 +305,15 @@ def _no_pass(verdict: Verdict) -> Verdict:
 
 
 def _headline(answer: TaskAnswer) -> str:
-    phrase, tightest = answer.conclusion[0].upper() + answer.conclusion[1:], answer.tightest
-    if answer.conclusion != SCHEDULABLE or tightest is None or tightest.margin.added_ns is None:
+    """The answer with its margins; each is the least of all CPUs, which need not be that of one of them."""
+    phrase = answer.conclusion[0].upper() + answer.conclusion[1:]
+    added_ns = min((cpu.margin.added_ns for cpu in answer.cpus if cpu.margin.added_ns is not None), default=None)
+    if answer.conclusion != SCHEDULABLE or added_ns is None:
         return phrase
-    factor = math.floor(tightest.margin.factor * 100) / 100
+    factor = math.floor(min(cpu.margin.factor for cpu in answer.cpus) * 100) / 100
     return (
         f"{phrase}: all compute times could be {factor:.2f} times as long, or every wake-up "
-        f"{words.microseconds_down(tightest.margin.added_ns)} µs later"
+        f"{words.microseconds_down(added_ns)} µs later"
     )
 
 

@@ -188,6 +188,17 @@ def test_no_margin_is_rounded_up(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "has no time left to compute" in capsys.readouterr().out
 
 
+def test_each_margin_is_that_of_the_cpu_with_the_least(tmp_path: Path) -> None:
+    """CPU 0 has little compute time to spare, and CPU 1 little latency."""
+    runs = _recorded(tmp_path, _wakeups([1_000], [1_000]), _gaps([[], []], [[], []]))
+    long = "name=long period=1ms compute=500us cpu=0"
+    short = "name=short period=1ms compute=10us deadline=30us cpu=1"
+    answer = answer_of(task_set_of([long, short]), runs)
+    assert [on.margin.added_ns for on in answer.cpus] == [498_000, 18_000]
+    assert [on.margin.factor for on in answer.cpus] == [1.996, 2.8]
+    assert "1.99 times as long, or every wake-up 18.0 µs later" in judged_with(judge(runs), answer).headline
+
+
 def test_all_terms_at_once_are_no_proof_of_a_miss(tmp_path: Path) -> None:
     """The wake-up alone leaves room; with what took the loop it does not: seen apart, and never together."""
     answer = _judged(tmp_path, _wakeups([5_000, 5_000, 400_000], limit_ns=600_000), _gaps([[300_000], []]))
