@@ -343,15 +343,18 @@ def never_schedulable(tasks: Sequence[PeriodicTask], *, assign_priorities: bool 
     ordered = with_priorities(tasks)
     late = [response.task for response in responses(ordered) if response.deadline_result is not DeadlineResult.MET]
     rivals = [task for task in ordered if late and task.priority >= min(response.priority for response in late)]
-    if any(
-        _response(task, [other for other in rivals if other is not task], NO_TERMS, task.blocking_ns).deadline_result
-        is not DeadlineResult.MISSED
-        for task in rivals
-    ):
+    if any(_fits_below(task, [other for other in rivals if other is not task]) for task in rivals):
         return ()
     if len(rivals) == 1:
         return (_misses(rivals[0]),)
     return (f"no order of priorities meets all deadlines of {_named(rivals)}",) if rivals else ()
+
+
+def _fits_below(task: PeriodicTask, first: Sequence[PeriodicTask]) -> bool:
+    """Whether the task may meet its deadline below these.  One of them may be the holder of the resource that it needs:
+    then it waits for the compute time of that task only."""
+    blocking_ns = 0 if first else task.blocking_ns
+    return _response(task, first, NO_TERMS, blocking_ns).deadline_result is not DeadlineResult.MISSED
 
 
 def _misses(task: PeriodicTask) -> str:

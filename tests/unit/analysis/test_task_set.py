@@ -242,6 +242,14 @@ def test_what_no_machine_can_do_is_told_without_measuring(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == [], "nothing was measured"
 
 
+def test_the_holder_of_a_resource_may_be_the_task_above() -> None:
+    """Second below first: its response is 6 of 7, since what it would wait for is in the compute time of the first."""
+    first, second = PeriodicTask("first", 20, 3, 5), PeriodicTask("second", 20, 3, 7, blocking_ns=2)
+    assert impossible(TaskSet((first, second), assign_priorities=True)) == ()
+    assert impossible(TaskSet((first, replace(second, deadline_ns=5)), assign_priorities=True)) != ()
+    assert impossible(TaskSet((replace(second, deadline_ns=4),), assign_priorities=True)) != (), "nobody is above it"
+
+
 def test_equal_priorities_are_impossible_only_where_either_order_is() -> None:
     peers = [PeriodicTask("a", 10, 5, 8, 5), PeriodicTask("b", 10, 4, 8, 5)]
     assert impossible(TaskSet(tuple(peers))) == ()
