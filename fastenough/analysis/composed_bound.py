@@ -104,7 +104,7 @@ def _ways(interrupts: Sequence[Interrupt], resolution_ns: int) -> Iterable[tuple
 
     def sporadic(latency_ns: int) -> int:
         return sum(
-            took_ns * (1 if between is None else -(-latency_ns // between))
+            took_ns * (1 if between is None else -(-max(1, latency_ns) // between))
             for kind, took_ns in longest.items()
             for between in (apart[kind],)
         )

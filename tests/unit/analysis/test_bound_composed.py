@@ -257,6 +257,11 @@ def test_ways_to_count_interrupts() -> None:
     assert [one.latency_ns for one in found] == [80, 100, 105, 125, 125]
 
 
+def test_an_interrupt_delays_a_task_that_nothing_blocks() -> None:
+    interrupts = [Interrupt("timer", 1000 * number, 10) for number in range(3)]
+    assert [one.latency_ns for one in composed(Blocking(), interrupts)] == [0, 10, 10, 10, 10]
+
+
 def test_a_window_counts_the_longest_execution_of_each_kind() -> None:
     """The fullest window held two short interrupts; each could have taken as long as the longest of its kind."""
     interrupts = [Interrupt("timer", 0, 40), *(Interrupt("timer", 1000 + 10 * place, 1) for place in range(3))]
