@@ -28,7 +28,7 @@ from fastenough.analysis.response_time import (
     responses,
     with_priorities,
 )
-from fastenough.model import Outcome, Series, Verdict
+from fastenough.model import EMULATED, Outcome, Series, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.histogram import Histogram, IndexArray, bucket_lowest
 
@@ -155,11 +155,13 @@ def _on_cpu(task_set: TaskSet, measured: CpuMeasurement) -> CpuSchedulability:
 
 
 def measured_of(recordings: Sequence[Recording]) -> Mapping[int, CpuMeasurement]:
-    """The measurement of each CPU, over all loads, with the worst of each term."""
+    """The measurement of each CPU, over all loads, with the worst of each term; emulated times are none."""
     usable = [
         recording
         for recording in recordings
-        if recording.damage is None and recording.outcome is not Outcome.NOT_APPLICABLE
+        if recording.damage is None
+        and recording.outcome is not Outcome.NOT_APPLICABLE
+        and EMULATED not in recording.head.marks
     ]
     wakeups: dict[int, list[_Wakeups]] = {}
     gaps: dict[int, list[_Gaps]] = {}

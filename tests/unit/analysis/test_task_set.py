@@ -149,6 +149,12 @@ def test_what_was_not_measured_is_not_taken_for_nothing(tmp_path: Path) -> None:
     assert answer_of(task_set_of([LOOP]), []).missing == ("no wake-up was measured",)
 
 
+def test_emulated_times_are_no_measurement(tmp_path: Path) -> None:
+    emulated = [replace(plan, marks=("emulated",)) for plan in (_wakeups([5_000]), _gaps([[], []]))]
+    answer = answer_of(task_set_of([LOOP + " cpu=0"]), _recorded(tmp_path, *emulated))
+    assert (answer.conclusion, len(answer.missing), answer.cpus) == (NOT_DEMONSTRATED, 2, ())
+
+
 # --- the verdict
 
 
@@ -247,7 +253,7 @@ def test_the_holder_of_a_resource_may_be_the_task_above() -> None:
     first, second = PeriodicTask("first", 20, 3, 5), PeriodicTask("second", 20, 3, 7, blocking_ns=2)
     assert impossible(TaskSet((first, second), assign_priorities=True)) == ()
     assert impossible(TaskSet((first, replace(second, deadline_ns=5)), assign_priorities=True)) != ()
-    assert impossible(TaskSet((replace(second, deadline_ns=4),), assign_priorities=True)) != (), "nobody is above it"
+    assert impossible(TaskSet((replace(second, deadline_ns=4),), assign_priorities=True)) != (), "no task is above it"
 
 
 def test_equal_priorities_are_impossible_only_where_either_order_is() -> None:
