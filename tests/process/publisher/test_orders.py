@@ -161,6 +161,7 @@ def test_the_command_prints_the_answer_of_the_board(board: OrderedBoard) -> None
         (MACHINE, "plan", "", "ann", 1),
         (MACHINE, "interval", "60", "ann", 1),
         (MACHINE, "interval", "60s\n", "ann", 1),
+        (MACHINE, "interval", "6\u0660s", "ann", 1),
         (MACHINE, "check", "", "-O", 1),
         (MACHINE, "check", "", "ann", 8 * 86400),
     ],
