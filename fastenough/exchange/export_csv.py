@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from fastenough.exchange.rows import COLUMNS, rows
 from fastenough.recording import Recording
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def _cell(value: object) -> object:

@@ -133,7 +133,7 @@ def _ended(cells: Sequence[str]) -> str:
 
 
 _MEDIA = {"svg": "image/svg+xml", "csv": "text/csv"}
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """A spreadsheet would run a text with one of these first characters as a formula."""
 
 

@@ -192,9 +192,9 @@ def test_csv_and_parquet_and_json_hold_every_bucket(own: Recording, tmp_path: Pa
 
 
 def test_no_cell_is_a_formula(tmp_path: Path) -> None:
-    evil = recording(tmp_path, Plan([[np.array([5])]], run_id="=cmd()", views=("+wakeup",)))
-    rows = list(csv.DictReader(io.StringIO(export([evil], "csv").decode())))
-    assert {(row["run"], row["series"]) for row in rows} == {("'=cmd()", "'+wakeup")}
+    evil = recording(tmp_path, Plan([[np.array([5])]], run_id="=cmd()", views=("+wakeup",), head={"board": "\n=cmd()"}))
+    rows = list(csv.DictReader(io.StringIO(export([evil], "csv").decode(), newline="")))
+    assert {(row["run"], row["series"], row["board"]) for row in rows} == {("'=cmd()", "'+wakeup", "'\n=cmd()")}
 
 
 def transfers(tmp_path: Path, run_id: str, interval_ns: int) -> Recording:
