@@ -7,7 +7,7 @@ Measured terms are no bounds: the answer is never a PASS (docs/task.md says what
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fastenough.analysis import words
 from fastenough.analysis.assessment import Assessment
+from fastenough.analysis.merged import load_name
 from fastenough.analysis.response_time import (
     Arrivals,
     DeadlineResult,
@@ -121,19 +122,14 @@ def impossible(task_set: TaskSet) -> tuple[str, ...]:
     )
 
 
-def answer_of(task_set: TaskSet, recordings: Sequence[Recording]) -> TaskAnswer:
-    """The analysis with the terms of each CPU that may run the tasks; pure, never raises for recordings."""
+def answer_of(task_set: TaskSet, recordings: Sequence[Recording], loads: Sequence[str] = ()) -> TaskAnswer:
+    """The analysis with the terms of each CPU that may run the tasks; pure, never raises for recordings.
+
+    ``loads``: loads that were requested, with or without a recording.
+    """
     measured = measured_of(recordings)
     cpus_needed = sorted(set(task_set.cpus)) or sorted(measured)
-    missing = [
-        f"{words.cpus([cpu])}: no {act} was measured"
-        for cpu in cpus_needed
-        for act, is_measured in (
-            ("wake-up", cpu in measured),
-            ("busy loop", cpu in measured and measured[cpu].busy_ns > 0),
-        )
-        if not is_measured
-    ]
+    missing = list(_missing(recordings, cpus_needed, loads))
     cpus = tuple(_on_cpu(task_set, measured[cpu]) for cpu in cpus_needed if cpu in measured)
     demonstrated = bool(cpus) and not missing and all(cpu.schedulable for cpu in cpus)
     return TaskAnswer(
@@ -142,6 +138,21 @@ def answer_of(task_set: TaskSet, recordings: Sequence[Recording]) -> TaskAnswer:
         cpus,
         tuple(missing) if cpus_needed else ("no wake-up was measured",),
     )
+
+
+def _missing(recordings: Sequence[Recording], cpus: Sequence[int], loads: Sequence[str]) -> Iterator[str]:
+    """Terms of these CPUs that were not measured, or not under each load."""
+    measured: dict[tuple[int, str], set[str | None]] = {}
+    for recording, series, cpu, _ in _acts(recordings):
+        measured.setdefault((cpu, series.name), set()).add(load_name(recording))
+    all_loads = dict.fromkeys(filter(None, [*map(load_name, recordings), *loads]))
+    for cpu in cpus:
+        for name, act in ((WAKEUP, "wake-up"), (GAP, "busy loop")):
+            under = measured.get((cpu, name), set())
+            sentence = f"{words.cpus([cpu])}: no {act} was measured"
+            yield from (f"{sentence} under load {load}" for load in all_loads if under and load not in under)
+            if not under:
+                yield sentence
 
 
 def _on_cpu(task_set: TaskSet, measured: CpuMeasurement) -> CpuSchedulability:
@@ -156,25 +167,31 @@ def _on_cpu(task_set: TaskSet, measured: CpuMeasurement) -> CpuSchedulability:
 
 def measured_of(recordings: Sequence[Recording]) -> Mapping[int, CpuMeasurement]:
     """The measurement of each CPU, over all loads, with the worst of each term; emulated times are none."""
-    usable = [
-        recording
-        for recording in recordings
-        if recording.damage is None
-        and recording.outcome is not Outcome.NOT_APPLICABLE
-        and EMULATED not in recording.head.marks
-    ]
     wakeups: dict[int, list[_Wakeups]] = {}
     gaps: dict[int, list[_Gaps]] = {}
-    for recording in usable:
+    for recording, series, cpu, total in _acts(recordings):
+        if series.name == WAKEUP:
+            wakeups.setdefault(cpu, []).append(_Wakeups.of(series, total))
+        else:
+            gaps.setdefault(cpu, []).append(_Gaps.of(recording, series, total))
+    return {cpu: _measured(cpu, of_cpu, gaps.get(cpu, [])) for cpu, of_cpu in sorted(wakeups.items())}
+
+
+def _acts(recordings: Sequence[Recording]) -> Iterator[tuple[Recording, Series, int, Histogram]]:
+    """Each series of wake-ups or gaps with values, its CPU, and its total histogram."""
+    for recording in recordings:
+        if (
+            recording.damage is not None
+            or recording.outcome is Outcome.NOT_APPLICABLE
+            or EMULATED in recording.head.marks
+        ):
+            continue
         for series in recording.series:
             total = recording.totals.get(series.id)
             if series.cpu is None or series.refused is not None or total is None or not total.total:
                 continue
-            if series.name == WAKEUP:
-                wakeups.setdefault(series.cpu, []).append(_Wakeups.of(series, total))
-            elif series.name == GAP:
-                gaps.setdefault(series.cpu, []).append(_Gaps.of(recording, series, total))
-    return {cpu: _measured(cpu, of_cpu, gaps.get(cpu, [])) for cpu, of_cpu in sorted(wakeups.items())}
+            if series.name in (WAKEUP, GAP):
+                yield recording, series, series.cpu, total
 
 
 def _measured(cpu: int, wakeups: Sequence[_Wakeups], gaps: Sequence[_Gaps]) -> CpuMeasurement:
@@ -352,7 +369,7 @@ def _next_steps(answer: TaskAnswer) -> tuple[str, ...]:
             "fastenough monitor --comm NAME",
         )
     if answer.missing:
-        return ("measure the CPUs of the tasks with the probes timer and spin",)
+        return ("measure the CPUs of the tasks with the probes timer and spin, under each load",)
     if tightest is not None and 0 < tightest.margin.factor < 1:
         return (
             f"on {words.cpus([tightest.measured.cpu])} compute times of {tightest.margin.factor:.2f} of those given "

@@ -249,7 +249,7 @@ def judge_and_report(
     """Judge recordings against a requirement and write a report."""
     on_step("judging", lambda: 0.0)
     assessment = judge_asked(recordings, question, store)
-    tasks = None if question.tasks is None else answer_of(question.tasks, recordings)
+    tasks = None if question.tasks is None else answer_of(question.tasks, recordings, question.loads)
     if tasks is not None:
         assessment = judged_with(assessment, tasks)
     made = [0.0]

@@ -149,6 +149,23 @@ def test_what_was_not_measured_is_not_taken_for_nothing(tmp_path: Path) -> None:
     assert answer_of(task_set_of([LOOP]), []).missing == ("no wake-up was measured",)
 
 
+def test_a_term_that_one_load_lacks_is_missing(tmp_path: Path) -> None:
+    """As where an assessment is interrupted, or a load is not available here."""
+    timers = [_wakeups([5_000], run_id=load, load=load) for load in ("none", "io")]
+    spins = [replace(_gaps([[], []], run_id=f"spin-{load}"), load=load) for load in ("none", "io")]
+    runs = _recorded(tmp_path, *timers, *spins)
+    tasks = task_set_of([LOOP + " cpu=0"])
+    assert answer_of(tasks, runs).conclusion == SCHEDULABLE
+    for left, act in ((3, "busy loop"), (1, "wake-up")):
+        answer = answer_of(tasks, [run for place, run in enumerate(runs) if place != left])
+        assert answer.conclusion == NOT_DEMONSTRATED
+        assert answer.missing == (f"CPU 0: no {act} was measured under load io",)
+    assert answer_of(tasks, runs, ("none", "io", "vm")).missing == (
+        "CPU 0: no wake-up was measured under load vm",
+        "CPU 0: no busy loop was measured under load vm",
+    )
+
+
 def test_emulated_times_are_no_measurement(tmp_path: Path) -> None:
     emulated = [replace(plan, marks=("emulated",)) for plan in (_wakeups([5_000]), _gaps([[], []]))]
     answer = answer_of(task_set_of([LOOP + " cpu=0"]), _recorded(tmp_path, *emulated))
