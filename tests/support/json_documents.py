@@ -201,7 +201,7 @@ _EXPORT = {
                     "name": str,
                     **{column: Any for column in SERIES_COLUMNS if column != "series"},
                     "labels": _Object,
-                    "count": int,
+                    "count": int | None,
                     "lost": int,
                     "missed": int,
                     "min_ns": float | None,
