@@ -333,7 +333,8 @@ def never_schedulable(tasks: Sequence[PeriodicTask], *, assign_priorities: bool 
     """
     used = sum((Fraction(task.compute_ns, task.period_ns) for task in tasks), Fraction())
     if used > 1:
-        return (f"the tasks {_named(tasks)} require {float(used) * 100:.4g} % of one CPU",)
+        percent = f"{float(used) * 100:.4g}"
+        return (f"the tasks {_named(tasks)} require {'more than 100' if percent == '100' else percent} % of one CPU",)
     if not assign_priorities:
         return tuple(
             _misses(response.task)

@@ -107,6 +107,11 @@ def test_more_than_the_cpu_has_is_missed_without_end() -> None:
     ]
 
 
+def test_a_little_more_than_the_cpu_has_is_not_all_of_it() -> None:
+    (reason,) = never_schedulable([_task(1_000_000, 1_000_001)])
+    assert "more than 100 %" in reason
+
+
 def test_peers_go_first_or_last() -> None:
     """Tasks of equal priority: one's response lies between the two."""
     tasks = [_task(10, 3, priority=5), _task(20, 4, priority=5)]
