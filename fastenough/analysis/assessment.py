@@ -80,6 +80,7 @@ class Judgment:
 
     ``requirement``: None if nothing is required of them.  ``maximum_ns``: None if there are no values, or an imported
     source left out values that may exceed those stored.  ``uncharged``: missed periods without a value.
+    ``n_is_least``: whether such a source left out an unknown number of values.
     """
 
     run_ids: tuple[str, ...]
@@ -101,6 +102,7 @@ class Judgment:
     """As text: "method nanosleep"."""
     requirement: Requirement | None = None
     uncharged: int = 0
+    n_is_least: bool = False
     evidence: tuple[StatedMaximum, ...] = ()
     """Results per CPU, from runs with valid data."""
 

@@ -79,6 +79,7 @@ def _within_limit(evidence: Evidence) -> Iterator[CheckFinding]:
 def _too_late(evidence: Evidence, failing: Sequence[CpuEvidence]) -> CheckFinding:
     first, allowed = failing[0], evidence.requirement.miss_rate
     late = words.number(first.disturbances.surely)
+    of_all = wording.at_least(first.values.omitted_count_unknown) + words.counted(first.disturbances.n, "activation")
     worst_ns = max(cpu.values.maximum_ns or 0.0 for cpu in failing)
     allowance = (
         "none allowed"
@@ -87,7 +88,7 @@ def _too_late(evidence: Evidence, failing: Sequence[CpuEvidence]) -> CheckFindin
     )
     return CheckFinding(
         Verdict.FAIL,
-        f"{late} of {words.counted(first.disturbances.n, 'activation')} {evidence.where(failing)} "
+        f"{late} of {of_all} {evidence.where(failing)} "
         f"exceeded {words.exact_time(evidence.requirement.limit_ns)}; {allowance} "
         f"(maximum {words.latency(worst_ns)})",
     )

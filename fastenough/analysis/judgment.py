@@ -108,6 +108,7 @@ def _failures(weighed: Sequence[_Weighed]) -> Iterator[wording.Failure]:
                 sum(cpu.disturbances.surely for cpu in failing),
                 sum(cpu.disturbances.n for cpu in failing),
                 max(cpu.values.maximum_ns or 0.0 for cpu in failing),
+                any(cpu.values.omitted_count_unknown for cpu in failing),
             )
 
 
@@ -157,6 +158,7 @@ def _judge_group(weighed: _Weighed) -> Judgment:
         parameters={name: words.part(name, value) for name, value in parameters_of(recordings[0].head).items()},
         requirement=requirement,
         uncharged=sum(values.judged - values.n for values in merged),
+        n_is_least=any(values.omitted_count_unknown for values in merged),
         evidence=() if group_evidence is None else tuple(map(evidence.stated_maximum, group_evidence.per_cpu)),
     )
 

@@ -27,13 +27,17 @@ _EMULATED = "Emulated: no verdict. The function works; timing must be measured o
 
 @dataclass(frozen=True)
 class Failure:
-    """Activations above the limit, on the CPUs of one kind of runs that fail; ``maximum_ns``: of these CPUs."""
+    """Activations above the limit, on the CPUs of one kind of runs that fail; ``maximum_ns``: of these CPUs.
+
+    ``n_is_least``: whether an imported source left out an unknown number of values.
+    """
 
     probe: str
     requirement: Requirement
     exceeded: int
     n: int
     maximum_ns: float
+    n_is_least: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,11 @@ def _activations(n: int, probe: str) -> str:
     return f"{words.about(n)} {noun}{'' if n == 1 else 's'}"
 
 
+def at_least(n_is_least: bool) -> str:
+    """Words before a number of activations that may be greater than stated."""
+    return "at least " if n_is_least else ""
+
+
 def _by_probe(judgments: Sequence[Judgment]) -> dict[str, list[Judgment]]:
     probes: dict[str, list[Judgment]] = {}
     for judgment in judgments:
@@ -135,6 +144,7 @@ def _maxima(judgments: Sequence[Judgment]) -> str:
         return f"Maximum latencies of {len(probes)} probes, listed below (no limit given, so no verdict)"
     maxima = [
         f"{f'{probe} ' if len(probes) > 1 else ''}{_maximum_of(group)} in "
+        f"{at_least(any(judgment.n_is_least for judgment in group))}"
         f"{_activations(sum(judgment.n - judgment.uncharged for judgment in group), probe)}"
         + _missed(sum(judgment.uncharged for judgment in group))
         for probe, group in probes.items()
@@ -213,7 +223,8 @@ def _failed(failures: Sequence[Failure], several: bool) -> str:
         allowed = f" ({words.rate(requirement.miss_rate)} allowed)" if requirement.miss_rate else ""
         exceeded, n = sum(failure.exceeded for failure in group), sum(failure.n for failure in group)
         sentences.append(
-            f"{f'{probe}: ' if several else ''}{words.number(exceeded)} of {words.number(n)} "
+            f"{f'{probe}: ' if several else ''}{words.number(exceeded)} of "
+            f"{at_least(any(failure.n_is_least for failure in group))}{words.number(n)} "
             f"{_ACTIVATIONS.get(probe, 'activation')}s above {limit}"
             f"{allowed}, {_greatest(maximum_ns, requirement.limit_ns)}"
         )

@@ -645,6 +645,16 @@ def test_mean_and_maximum_are_unknown_if_values_were_left_out(
     assert (measures.standard_deviation_ns is None) == (measures.mean_ns is None)
 
 
+@pytest.mark.parametrize(("name", "is_least"), [("rtla-top.txt", True), ("rtla-ns-wide.txt", False)])
+def test_a_number_of_values_of_which_some_were_left_out_is_the_least(name: str, is_least: bool, tmp_path: Path) -> None:
+    recording = recorded(ROOT / "tests/cases/exchange" / name, tmp_path)
+    told, failed = judge([recording]), judge([recording], Requirement(1))
+    assert [judgment.n_is_least for judgment in told.judgments] == [is_least] * len(told.judgments)
+    assert failed.verdict is Verdict.FAIL
+    for sentence in (told.headline, failed.headline, failed.reasons[0]):
+        assert ("at least" in sentence) == is_least
+
+
 def test_the_least_maximum_is_beyond_the_longest_histogram(tmp_path: Path) -> None:
     """CPU 0 has values of up to 1 µs, CPU 1 of up to 10 µs, and both have some beyond."""
     text = (
