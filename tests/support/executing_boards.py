@@ -111,7 +111,7 @@ class ExecutingBoard:
         with (self.folder / "executor.log").open("ab") as log:
             process = subprocess.Popen([*before, *self.command()], env=self.environment, stderr=log, stdout=log)
         try:
-            assert eventually(self.socket.exists, 10)
+            assert eventually(self.socket.exists)
             yield process
         finally:
             self.kill(process)
@@ -133,7 +133,7 @@ class ExecutingBoard:
         ring.chmod(0o700)
         subprocess.run([self.folder / "service"], check=True)
         try:
-            assert eventually(lambda: bool(files(ring)), 30)
+            assert eventually(lambda: bool(files(ring)))
             yield
         finally:
             for pid in with_words(self.probe, f"--ring={ring}"):
@@ -170,5 +170,5 @@ class ExecutingBoard:
         """The next restart of the ring's service hangs; at the end, this waits until it does."""
         (self.folder / "block").touch()
         yield
-        assert eventually((self.folder / "blocked").exists, 20)
+        assert eventually((self.folder / "blocked").exists)
         (self.folder / "block").unlink()

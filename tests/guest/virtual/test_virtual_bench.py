@@ -84,7 +84,7 @@ def test_one_after_another_may_use_it_but_there_is_only_one() -> None:
     first.start(["sleep", "987"])
     first.close()
     second = open_virtual("")
-    assert eventually(lambda: "sleep 987" not in second.run(["ps"]).text, 5)
+    assert eventually(lambda: "sleep 987" not in second.run(["ps"]).text)
     second.close()
     again = bench("up", "--kernel", "rt")
     assert (again.returncode, again.stdout) == (2, "")

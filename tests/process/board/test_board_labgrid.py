@@ -29,7 +29,7 @@ def test_a_place_is_held_switched_reached_and_let_go(server: Server, lab: Lab) -
         assert booted.configuration.name == POWER_CYCLED
     assert lab.switch.said == [("/relay/0/value", b"0"), ("/relay/0/value", b"1")]
     assert "None" in holder(lab)
-    assert eventually(lambda: not server.processes(), 5)
+    assert eventually(lambda: not server.processes())
 
 
 def test_as_booted_switches_nothing(lab: Lab) -> None:

@@ -39,7 +39,7 @@ def _dies(server: Server) -> None:
 
 
 def _said(booted: Booted, what: str) -> bool:
-    return eventually(lambda: what in " ".join(booted.last_words()), 20)
+    return eventually(lambda: what in " ".join(booted.last_words()))
 
 
 @pytest.mark.slow
@@ -125,7 +125,7 @@ def test_a_console_that_comes_back_is_read_again(server: Server, lab: Lab) -> No
         time.sleep(1.0)
         first = lab.wire.listeners[0]
         first.shutdown(2)
-        assert eventually(lambda: bool(lab.wire.listeners) and lab.wire.listeners[0] is not first, 20)
+        assert eventually(lambda: bool(lab.wire.listeners) and lab.wire.listeners[0] is not first)
         lab.wire.say(b"after\n")
         _dies(server)
         assert _said(booted, "before | after")
@@ -155,7 +155,7 @@ def test_both_protocols_of_ser2net_are_read(protocol: str) -> None:
                 wire.say(b"one\ntwo\xff\n")
                 return "one | two\ufffd" in " ".join(console.last_words())
 
-            assert eventually(told, 30), console.last_words()
+            assert eventually(told), console.last_words()
         finally:
             console.close()
 
@@ -163,7 +163,7 @@ def test_both_protocols_of_ser2net_are_read(protocol: str) -> None:
 def test_a_console_that_is_away_says_so() -> None:
     console = Console({"host": "127.0.0.1", "port": free_port(), "protocol": "raw"})
     try:
-        assert eventually(lambda: "refused" in " ".join(console.last_words()), 30)
+        assert eventually(lambda: "refused" in " ".join(console.last_words()))
         (words,) = console.last_words()
         assert words.startswith("console not readable: ")
         assert words.isprintable()

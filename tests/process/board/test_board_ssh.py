@@ -49,7 +49,7 @@ def test_the_facts_of_a_board_are_those_it_has(server: Server) -> None:
     assert far.keys() == near.keys()
     assert differing <= _CHANGING, {name: (near[name], far[name]) for name in differing - _CHANGING}
     assert took_s < 60
-    assert eventually(lambda: not server.processes(), 5)
+    assert eventually(lambda: not server.processes())
 
 
 def test_a_run_on_a_board_behind_ssh(server: Server, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_run_as_an_ordinary_user_who_may_sudo(tmp_path: Path, monkeypatch: pyt
         assert bench.returncode == 0, said
         (run,) = Store(tmp_path).runs()
         assert run.outcome == Outcome.COMPLETED
-        assert eventually(lambda: not other.processes(), 5)
+        assert eventually(lambda: not other.processes())
 
 
 @pytest.mark.slow
@@ -89,13 +89,13 @@ def test_a_load_on_a_board_behind_ssh_is_proven_and_gone(server: Server) -> None
         assert (proof.processes or 0) >= 1
         assert isinstance(booted.link, AgentLink)
         assert server.processes() == [booted.link.agent_pid]
-    assert eventually(lambda: not server.processes(), 5)
+    assert eventually(lambda: not server.processes())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["kill-session", "stop-agent"])
 def test_a_run_whose_board_goes_says_why(server: Server, tmp_path: Path, how: str) -> None:
-    bench = _bench("timer", "interval=5ms", "--duration", "60s", "--store", str(tmp_path))
+    bench = _bench("timer", "interval=5ms", "--duration", "600s", "--store", str(tmp_path))
     assert eventually(lambda: any(b"--record" in _command_line(pid) for pid in server.processes()), 60)
     (agent,) = [pid for pid in server.processes() if _parent(pid) not in server.processes()]
     time.sleep(2.0)
@@ -110,7 +110,7 @@ def test_a_run_whose_board_goes_says_why(server: Server, tmp_path: Path, how: st
     assert f"{NAME} is gone" in said
     if how == "stop-agent":
         os.kill(agent, signal.SIGCONT)
-    assert eventually(lambda: not server.processes(), 20)
+    assert eventually(lambda: not server.processes())
 
 
 def _command_line(pid: int) -> bytes:

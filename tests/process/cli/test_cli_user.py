@@ -167,7 +167,7 @@ def _gone(tree: list[int]) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_reach_what_root_runs(sudoer: User, number: signal.Signals) -> None:
-    process, tree = _measuring(sudoer, "timer", "--duration", "60s")
+    process, tree = _measuring(sudoer, "timer", "--duration", "600s")
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == 128 + number
@@ -177,7 +177,7 @@ def test_signals_reach_what_root_runs(sudoer: User, number: signal.Signals) -> N
 
 @pytest.mark.slow
 def test_nothing_of_roots_outlives_a_killed_bench(sudoer: User) -> None:
-    process, tree = _measuring(sudoer, "timer", "--duration", "60s")
+    process, tree = _measuring(sudoer, "timer", "--duration", "600s")
     process.kill()
     process.communicate(timeout=60)
     assert eventually(lambda: _gone(tree))
@@ -185,7 +185,7 @@ def test_nothing_of_roots_outlives_a_killed_bench(sudoer: User) -> None:
 
 @pytest.mark.slow
 def test_a_killed_sudo_leaves_nothing(sudoer: User) -> None:
-    process, tree = _measuring(sudoer, "timer", "--duration", "60s")
+    process, tree = _measuring(sudoer, "timer", "--duration", "600s")
     sudo = next(pid for pid in tree if _says(pid, b"sudo\0-n"))
     os.kill(sudo, signal.SIGKILL)
     assert eventually(lambda: dead(sudo)), "what is asked of the run after that reaches it all the same"
@@ -197,7 +197,7 @@ def test_a_killed_sudo_leaves_nothing(sudoer: User) -> None:
 
 @pytest.mark.slow
 def test_a_guard_that_was_stopped_does_not_stop_sudo_for_ever(sudoer: User) -> None:
-    process, tree = _measuring(sudoer, "timer", "--duration", "60s")
+    process, tree = _measuring(sudoer, "timer", "--duration", "600s")
     guard = next(pid for pid in tree if _says(pid, b"guard.py") and not _says(pid, b"sudo\0-n"))
     os.kill(guard, signal.SIGSTOP)
     process.send_signal(signal.SIGINT)

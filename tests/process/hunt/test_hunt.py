@@ -183,8 +183,8 @@ def _running(*words: str) -> Iterator[None]:
 
 def test_a_part_in_phases_is_stopped_and_goes_on() -> None:
     with _running("sh", "-c", IN_PHASES, "sh", "0.3", "0.3", "sleep", MARKS[0]):
-        assert eventually(lambda: list(_sleeping(MARKS[0]).values()) == ["T"], 20)
-        assert eventually(lambda: list(_sleeping(MARKS[0]).values()) == ["S"], 20)
+        assert eventually(lambda: list(_sleeping(MARKS[0]).values()) == ["T"])
+        assert eventually(lambda: list(_sleeping(MARKS[0]).values()) == ["S"])
 
 
 def _alone(mark: str, other: str) -> bool:
@@ -194,7 +194,7 @@ def _alone(mark: str, other: str) -> bool:
 def test_a_part_in_turns_gives_way_to_the_next() -> None:
     with _running("sh", "-c", IN_TURNS, "sh", "2", *(f"sleep {mark}" for mark in MARKS)):
         for mark, other in (MARKS, MARKS[::-1], MARKS):
-            assert eventually(partial(_alone, mark, other), 20)
+            assert eventually(partial(_alone, mark, other))
 
 
 def test_a_turn_is_a_second_of_the_clock() -> None:
@@ -253,11 +253,11 @@ def test_a_killed_hunt_goes_on_and_leaves_nothing(tmp_path: Path, probe_binary: 
         return bench.wait()
 
     assert hunt(until=2, by=signal.SIGKILL) == -signal.SIGKILL, (tmp_path / "said").read_text()
-    assert eventually(lambda: not living_with(mark), 20)
+    assert eventually(lambda: not living_with(mark))
     assert hunt("--resume", until=1, by=signal.SIGTERM) == 128 + signal.SIGTERM
     said = (tmp_path / "said").read_text()
     assert "--resume" in said
-    assert eventually(lambda: not living_with(mark), 20)
+    assert eventually(lambda: not living_with(mark))
     runs = Store(store.path).runs()
     whole = sorted((run for run in runs if run.outcome == "completed"), key=lambda run: run.position or 0)
     assert len({run.campaign for run in runs}) == 1

@@ -202,7 +202,7 @@ def test_matching_is_by_due_time(probe_binary: str) -> None:
         ],
         20.0,
     ) as timer:
-        timer.wait(10.0)
+        timer.wait(60)
     recording = timer.recording()
     long_ago = Injection(1_000_000, 1_000_000, recording.head.begin.mono_ns - 10**9)
     (row,) = match_by_due_time([long_ago], {}, recording, "wakeup", 1_000_000)

@@ -456,7 +456,7 @@ def test_over_ssh(server: Server, tmp_path: Path) -> None:
     done = command_line("monitor", "pull", f"--board={NAME}", f"--ring={ring}", f"--store={store}", "--json")
     assert done.returncode == 0 and len(require_valid("monitor pull", done.stdout)["stored"]) == 3
     check_all_there(ring, store, board=NAME)
-    assert eventually(lambda: not server.processes(), 10)
+    assert eventually(lambda: not server.processes())
 
 
 def test_pieces_fit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

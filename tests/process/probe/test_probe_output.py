@@ -97,7 +97,7 @@ def test_a_signal_ends_a_run_whose_messages_nobody_reads(probe_binary: str, pipe
     assert eventually(pipe.full)
     process.send_signal(signal.SIGTERM)
     try:
-        assert process.wait(15) == 128 + signal.SIGTERM
+        assert process.wait(60) == 128 + signal.SIGTERM
     finally:
         process.kill()
 
@@ -138,7 +138,7 @@ def test_a_reader_that_only_rests_loses_nothing(tight_probe: Path, tmp_path: Pat
         while block := stream.read1(PAGE):
             copy.write(block)
             time.sleep(0.01)  # slower than it is written, faster than it is given up
-    assert process.wait(15) == 0
+    assert process.wait(60) == 0
     assert read_recording(tmp_path / "r").outcome is Outcome.COMPLETED
 
 
@@ -177,7 +177,7 @@ def test_a_terminal_that_is_stopped_holds_up_nothing(probe_binary: str, tmp_path
             termios.tcflow(theirs, termios.TCOON)
             os.close(theirs)
             shown = _drained(ours)
-            assert process.wait(10) == 0
+            assert process.wait(60) == 0
         finally:
             process.kill()
     assert read_recording(tmp_path / "r").outcome is Outcome.COMPLETED

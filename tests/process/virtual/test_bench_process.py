@@ -135,7 +135,7 @@ def test_the_holder_of_the_lock_is_ended_and_no_other(run_folder: Path) -> None:
         with pytest.raises(BadInput, match=rf"already running \(process {keeping.pid}\)"):
             up("stock")
         assert down()
-        assert keeping.wait(10) == -signal.SIGTERM
+        assert keeping.wait(60) == -signal.SIGTERM
         assert victim.poll() is None
     assert holder(lock) is None
 
@@ -162,7 +162,7 @@ def test_a_holder_that_will_not_end_is_killed(run_folder: Path, monkeypatch: pyt
     stubborn = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + LOCKING.format(lock="lockf")
     with bystander(stubborn, str(lock)) as keeping:
         down()
-        assert keeping.wait(10) == -signal.SIGKILL
+        assert keeping.wait(60) == -signal.SIGKILL
 
 
 def test_asking_for_a_holder_follows_no_link_and_waits_for_nobody(tmp_path: Path) -> None:

@@ -64,8 +64,8 @@ def _after_each(server: Server, port: int, host: str, stack: ExitStack) -> list[
     addresses = []
     for _ in range(CLIENTS):
         addresses.append(stack.enter_context(_unread(port, host)).getsockname())
-        assert eventually(lambda: addresses[-1] in _waiting(server), 5)
-        assert eventually(lambda: _unread_bytes(server) <= MOST, 5)
+        assert eventually(lambda: addresses[-1] in _waiting(server))
+        assert eventually(lambda: _unread_bytes(server) <= MOST)
     return addresses
 
 
@@ -83,7 +83,7 @@ def test_clients_of_the_greatest_host_are_closed_first(server: Server) -> None:
     with running(server) as goal, ExitStack() as stack:
         port = present(goal.port, "port")
         quiet = stack.enter_context(_unread(port, "127.0.0.2")).getsockname()
-        assert eventually(lambda: quiet in _waiting(server), 5)
+        assert eventually(lambda: quiet in _waiting(server))
         clients = _after_each(server, port, "127.0.0.1", stack)
         assert quiet in _waiting(server), "though it waits longest"
         assert not set(clients) <= set(_waiting(server))
