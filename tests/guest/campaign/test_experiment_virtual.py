@@ -151,9 +151,14 @@ def test_the_report_has_no_empty_cell_and_no_verdict(
         assert [row["conclusion"] for row in csv.DictReader(stream)] == ["agree"] * len(CELLS)
 
 
+def _instruments(bench: int) -> list[int]:
+    """Simulated gauges of a bench's boards; tests that run beside this one have boards of their own."""
+    return with_words("gauge-realtime", f"fastenough-board-{bench}-")
+
+
 def test_nothing_is_left_behind(experiment: tuple[Campaign, list[Recording]], state_directory: Path) -> None:
     assert experiment
-    assert eventually(lambda: not with_words(str(ROOT), "gauge-realtime", "fastenough-board-"))
+    assert eventually(lambda: not _instruments(os.getpid()))
     assert all(not journal.read_bytes() for journal in state_directory.glob("*.journal"))
 
 
@@ -264,6 +269,7 @@ def test_interrupted_it_ends_in_good_order(tmp_path: Path) -> None:
     rest = process.stdout.read()
     watchdog.cancel()
     assert process.wait(120) == 0
+    assert eventually(lambda: not _instruments(process.pid))
     assert rest.strip().splitlines()[-1] == "stopped True"
     store = Store(tmp_path / "store")
     (outside,) = measured_outside([store.load(run.id) for run in store.runs()])
@@ -307,4 +313,4 @@ def test_a_plan_that_cannot_be_is_one_line(tmp_path: Path, changes: dict[str, st
 @pytest.fixture(autouse=True)
 def no_guest_is_left() -> Iterator[None]:
     yield
-    assert eventually(lambda: not with_words(str(ROOT), "gauge-realtime", "fastenough-board-"))
+    assert eventually(lambda: not _instruments(os.getpid()))
