@@ -11,6 +11,7 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,6 +108,13 @@ def huge_pages() -> Iterator[None]:
     if not HUGE_PAGES.exists():
         pytest.skip("no transparent huge pages")
     with only_user():
+        yield
+
+
+@pytest.fixture
+def lasting_facts() -> Iterator[None]:
+    """No test that runs beside this one changes a fact of the machine that is in the hash of a profile."""
+    with only_user() if HUGE_PAGES.exists() else nullcontext():
         yield
 
 

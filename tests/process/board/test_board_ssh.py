@@ -38,7 +38,7 @@ def _bench(*words: str) -> subprocess.Popen[str]:
     )
 
 
-def test_the_facts_of_a_board_are_those_it_has(server: Server) -> None:
+def test_the_facts_of_a_board_are_those_it_has(server: Server, lasting_facts: None) -> None:
     with open_board(NAME).boot(AS_BOOTED) as booted:
         begin = time.monotonic()
         far = collect(booted.link)

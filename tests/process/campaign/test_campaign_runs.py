@@ -33,7 +33,8 @@ from tests.support.processes import ROOT, eventually, start_bench
 
 PARAMETERS: dict[str, tuple[Any, ...]] = {"interval": ("1ms",), "report": ("200ms",), "allow-difference": (True,)}
 OWN_BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-BUSY = Load("busy", "this test", ("sh",), (("sh", "-c", "while :; do :; done"),), Expectation(cpu_share=0.01))
+BUSY = Load("busy", "this test", ("sh",), (("sh", "-c", "while :; do :; done"),), Expectation(cpu_share=0.001))
+"""It gets little CPU time where a nice value of 10 competes with other users of the machine, but it gets some."""
 IDLE = Load("idle", "this test", ("sleep",), (("sleep", "1000"),), Expectation(cpu_share=0.5))
 
 
@@ -105,7 +106,7 @@ def _proof(recording: Recording) -> LoadProof:
     return present(present(recording.end, "end").load, "proof of the load")
 
 
-def test_every_run_is_measured_and_stored(store: Store, probe_binary: str) -> None:
+def test_every_run_is_measured_and_stored(store: Store, probe_binary: str, lasting_facts: None) -> None:
     seen: list[Progress] = []
     campaign = _run(store, _plan("none", "busy"), probe_binary, on_progress=seen.append)
     assert not campaign.stopped
