@@ -148,7 +148,7 @@ class ExecutingBoard:
     def call(self, message: bytes) -> bytes:
         """The answer of the service to bytes that whoever controls the publisher sends."""
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(30)
+            connection.settimeout(60)
             connection.connect(str(self.socket))
             with suppress(BrokenPipeError, ConnectionResetError):
                 connection.sendall(message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,10 +14,11 @@ from pathlib import Path
 import nats
 
 from fastenough.fleet.orders import Acknowledgement, Order, acknowledgement_of, signed
-from tests.support.processes import eventually
 from tests.support.publishing import Bus, publishing
 
 MACHINE = "a" * 32
+_PATIENCE_S = 60.0
+"""Longer than any answer takes: the publisher ends what it has started after 20 s."""
 
 
 @dataclass
@@ -43,8 +45,26 @@ class OrderedBoard:
         """Its publisher, killed at the end."""
         words = ["--without-tls", f"--signers={self.folder}/signers", f"--state={self.folder}/last-{machine}", *options]
         with publishing(self.publisher, self.bus, self.folder / "ring", machine, *words):
-            assert eventually(lambda: self.answer(b"-", machine, 1) is not None, 30)
+            asyncio.run(self._greet(machine))
             yield
+
+    async def _greet(self, machine: str) -> None:
+        """Wait until the board answers one message that is no order, and leave no answer that may come later."""
+        client = await nats.connect(self.url)
+        try:
+            answers = await client.subscribe(f"fe.ack.{machine}")
+            deadline_s = time.monotonic() + _PATIENCE_S
+            while True:
+                try:
+                    await client.request(f"fe.order.{machine}.signed", b"-", timeout=0.1)
+                except nats.errors.NoRespondersError:  # nothing was sent
+                    assert time.monotonic() < deadline_s, "the board does not listen"
+                    await asyncio.sleep(0.05)
+                except nats.errors.TimeoutError:  # it answers elsewhere
+                    break
+            await answers.next_msg(timeout=_PATIENCE_S)
+        finally:
+            await client.close()
 
     @property
     def executed(self) -> str:
@@ -55,7 +75,7 @@ class OrderedBoard:
     def url(self) -> str:
         return f"nats://127.0.0.1:{self.bus.port}"
 
-    def answer(self, message: bytes, machine: str = MACHINE, wait_s: float = 20) -> Acknowledgement | None:
+    def answer(self, message: bytes, machine: str = MACHINE, wait_s: float = _PATIENCE_S) -> Acknowledgement | None:
         """What the board answers to a message."""
 
         async def asked() -> Acknowledgement | None:
