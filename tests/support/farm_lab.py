@@ -107,15 +107,18 @@ class Field:
             return read_state(self.folder / "state")[1]
         return {}
 
-    def become(self, state: str, *names: str, within_s: float = 120.0) -> None:
-        """Once boards stand so; measuring boards are pulled now and then."""
+    def become(self, state: str, *names: str, within_s: float = 240.0) -> dict[str, BoardState]:
+        """The states in which boards first stand so; measuring boards are pulled now and then."""
         wanted = {state, "pulling"} if state == "measuring" else {state}
+        states: dict[str, BoardState] = {}
 
         def so() -> bool:
+            nonlocal states
             states = self.states()
             return all(name in states and states[name].activity in wanted for name in names)
 
-        assert eventually(so, within_s), (self.states(), (self.folder / "farm.log").read_text()[-3000:])
+        assert eventually(so, within_s), (states, (self.folder / "farm.log").read_text()[-3000:])
+        return states
 
     def ail(self, name: str, fault: str) -> None:
         self._rack(name, fault)
@@ -126,7 +129,7 @@ class Field:
 
     def _rack(self, name: str, fault: str) -> dict[str, Any]:
         address = f"http://127.0.0.1:{self.lab.switch}/fault/{self.names.index(name)}"
-        with urllib.request.urlopen(address, fault.encode() or b"?", timeout=10) as answer:
+        with urllib.request.urlopen(address, fault.encode() or b"?", timeout=60) as answer:
             return dict(json.loads(answer.read()))
 
     def client(self, person: str, *words: str) -> str:
