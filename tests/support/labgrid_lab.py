@@ -65,9 +65,14 @@ class Wire:
 
     def say(self, said: bytes) -> None:
         """Once somebody listens."""
-        assert eventually(lambda: bool(self.listeners), 30)
+        assert eventually(lambda: bool(self.listeners))
+        self.repeat(said)
+
+    def repeat(self, said: bytes) -> None:
+        """To those who listen now; who has just left hears nothing."""
         for listener in list(self.listeners):
-            listener.sendall(said.replace(b"\xff", b"\xff\xff") if self.protocol == "rfc2217" else said)
+            with contextlib.suppress(OSError):
+                listener.sendall(said.replace(b"\xff", b"\xff\xff") if self.protocol == "rfc2217" else said)
 
     @contextmanager
     def meanwhile(self, speak: Callable[[], None]) -> Iterator[None]:
