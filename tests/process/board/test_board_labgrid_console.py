@@ -67,7 +67,7 @@ def test_a_run_on_a_board_that_dies_says_what_its_console_said_last(server: Serv
             "timer",
             "interval=5ms",
             "--duration",
-            "60s",
+            "600s",
             "--board",
             "labgrid:board",
             "--store",

