@@ -52,6 +52,8 @@ class Console:
                 start_new_session=True,
             )
         )
+        self._unanswered = 0
+        self._received = b""
 
     def last_words(self) -> list[str]:
         """Return at most one sentence: the last lines, printable and of bounded length, or why there are none."""
@@ -63,21 +65,27 @@ class Console:
             return ["console not readable: labgrid has not answered"]
 
     def _ask(self) -> bytes:
-        """Return one answer; raise OSError if it does not arrive in time."""
+        """Return the answer; raise OSError if it does not arrive in time.
+
+        The answers to earlier requests come first, if they were late, and are discarded.
+        """
         assert self._process is not None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(b"\n")
-        reply, deadline_mono_s = b"", time.monotonic() + _ANSWER_S
-        while not reply.endswith(b"\n") and len(reply) < _ANSWER_MOST:
+        self._unanswered += 1
+        deadline_mono_s = time.monotonic() + _ANSWER_S
+        while self._received.count(b"\n") < self._unanswered and len(self._received) < self._unanswered * _ANSWER_MOST:
             remaining_s = max(0.0, deadline_mono_s - time.monotonic())
             if not select.select([self._process.stdout], [], [], remaining_s)[0]:
                 raise TimeoutError
             part = os.read(self._process.stdout.fileno(), _ANSWER_MOST)
             if not part:
                 raise BrokenPipeError
-            reply += part
-        return reply
+            self._received += part
+        answers = self._received.splitlines()
+        self._unanswered, self._received = 0, b""
+        return answers[-1]
 
     def close(self) -> None:
         """End the reader and everything it has started."""

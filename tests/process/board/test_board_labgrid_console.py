@@ -24,6 +24,7 @@ from fastenough.link.ssh import Address
 from fastenough.model import Outcome
 from fastenough.store import Store
 from tests.support.labgrid_lab import Lab, console_wire, free_port, holder
+from tests.support.presence import present
 from tests.support.processes import ROOT, eventually, with_words
 from tests.support.ssh_boards import Server
 
@@ -191,6 +192,24 @@ def test_a_console_that_is_away_says_so() -> None:
         (words,) = console.last_words()
         assert words.startswith("console not readable: ")
         assert words.isprintable()
+    finally:
+        console.close()
+
+
+def test_a_reader_that_was_stopped_answers_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console({"host": "127.0.0.1", "port": free_port(), "protocol": "raw"})
+    try:
+        assert eventually(lambda: "refused" in " ".join(console.last_words()))
+        reader = present(console._process, "reader")
+        os.kill(reader.pid, signal.SIGSTOP)
+        with monkeypatch.context() as impatient:
+            impatient.setattr("fastenough.board.console._ANSWER_S", 0.2)
+            late = [console.last_words() for _ in range(2)]
+        os.kill(reader.pid, signal.SIGCONT)
+        time.sleep(1.0)
+        assert late == [["console not readable: labgrid has not answered"]] * 2
+        monkeypatch.setattr("fastenough.board.console._ANSWER_S", 60.0)
+        assert "refused" in " ".join(console.last_words())
     finally:
         console.close()
 
