@@ -26,7 +26,10 @@ from fastenough.recording import Recording
 
 @dataclass(frozen=True)
 class ChangeEffect:
-    """Effect of one change under one load; ``effect`` and ``tail`` are None without a conclusion (see ``reasons``)."""
+    """Effect of one change under one load.
+
+    ``tail`` is None without a conclusion, ``effect`` also without one on a quantile; ``reasons`` say why.
+    """
 
     change: Mapping[str, str]
     load: str
@@ -71,14 +74,12 @@ def effect_of(
     )
     widened = (_widened(candidate, arms, confidence) for candidate in usable)
     effect = next((candidate for candidate in widened if all(map(isfinite, candidate.ends))), None)
-    if effect is None or effects.tail is None:
-        reason = (
-            "the runs are too short for any percentile"
-            if effects.tail is None
-            else "the percentiles lie among missed periods without a value"
-        )
-        return ChangeEffect(change, load, effects.pairs, None, None, (reason,), campaign)
-    return ChangeEffect(change, load, effects.pairs, effect, effects.tail, effects.excluded, campaign)
+    reasons = effects.excluded
+    if effects.tail is None:
+        effect, reasons = None, ("the runs are too short for any percentile",)
+    elif effect is None:
+        reasons = ("the percentiles lie among missed periods without a value",)
+    return ChangeEffect(change, load, effects.pairs, effect, effects.tail, reasons, campaign)
 
 
 def _merged(runs: Sequence[Recording]) -> Merged:

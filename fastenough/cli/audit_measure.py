@@ -132,16 +132,23 @@ def _making(arguments: MeasureArguments, store: Store) -> Callable[[AbTest], AbR
 
 def _row(trial: ChangeEffect) -> tuple[str, ...]:
     effect, tail = trial.effect, trial.tail
-    if effect is None or tail is None:
+    if tail is None:
         return (trial.name, trial.load, *("–",) * 6, "; ".join(trial.reasons) or "too little data")
+    of_quantile = (
+        (*("–",) * 4, "; ".join(trial.reasons))
+        if effect is None
+        else (
+            words.percent(effect.quantile),
+            micros(effect.without_ns),
+            micros(effect.effect_ns),
+            words.microseconds_interval(*effect.ends),
+            finding(effect),
+        )
+    )
     return (
         trial.name,
         trial.load,
-        words.percent(effect.quantile),
-        micros(effect.without_ns),
-        micros(effect.effect_ns),
-        words.microseconds_interval(*effect.ends),
-        finding(effect),
+        *of_quantile,
         f"{words.rate(tail.without)} -> {words.rate(tail.with_change)}",
         finding(tail),
     )
@@ -153,11 +160,14 @@ _COLUMNS = ("change", "load", "at", "without", "effect", "95 % interval", "quant
 def effect_text(trial: ChangeEffect) -> str:
     """The measured effect of one change under one load, without the name of the change."""
     effect, tail = trial.effect, trial.tail
-    if effect is None or tail is None:
-        return f"under load {trial.load}: no conclusion ({'; '.join(trial.reasons)})"
-    interval = f"{words.microseconds_interval(effect.lower_ns, effect.upper_ns)} us"
+    nothing = f"no conclusion ({'; '.join(trial.reasons)})"
+    if tail is None:
+        return f"under load {trial.load}: {nothing}"
     effects = []
-    if effect.direction:
+    if effect is not None:
+        interval = f"{words.microseconds_interval(effect.lower_ns, effect.upper_ns)} us"
+        nothing = f"no significant effect ({words.percent(effect.quantile)}: {interval})"
+    if effect is not None and effect.direction:
         effects.append(
             f"{words.percent(effect.quantile)} {_direction(effect.direction)} by {micros(effect.effect_ns)} us "
             f"({interval})"
@@ -167,7 +177,6 @@ def effect_text(trial: ChangeEffect) -> str:
             f"rate of values above {micros(tail.limit_ns)} us {_direction(tail.direction)}: "
             f"{words.rate(tail.with_change)} instead of {words.rate(tail.without)}"
         )
-    nothing = f"no significant effect ({words.percent(effect.quantile)}: {interval})"
     return f"under load {trial.load}: {'; '.join(effects) or nothing}"
 
 
@@ -266,7 +275,7 @@ def status_of(measured: AuditTrials) -> int:
     """Exit status: 0 if an effect was measured, 3 if there is no conclusion on any change."""
     if measured.signal:
         return 128 + measured.signal
-    return ExitStatus.DONE if any(trial.effect for trial in measured.single) else ExitStatus.INCONCLUSIVE
+    return ExitStatus.DONE if any(trial.tail for trial in measured.single) else ExitStatus.INCONCLUSIVE
 
 
 def make_folder(folder: Path, names: Iterable[str]) -> None:

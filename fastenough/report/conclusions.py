@@ -135,18 +135,25 @@ _EFFECTS_NOTE = (
 
 def _effect_row(trial: ChangeEffect) -> tuple[object, ...]:
     effect, tail = trial.effect, trial.tail
-    if effect is None or tail is None:
+    if tail is None:
         return (trial.name, trial.load, trial.pairs, *(None,) * 8, "; ".join(trial.reasons) or "no conclusion")
+    of_quantile: tuple[object, ...] = (
+        (*(None,) * 5, "; ".join(trial.reasons))
+        if effect is None
+        else (
+            effect.quantile,
+            effect.without_ns,
+            effect.effect_ns,
+            effect.lower_ns,
+            effect.upper_ns,
+            finding(effect),
+        )
+    )
     return (
         trial.name,
         trial.load,
         trial.pairs,
-        effect.quantile,
-        effect.without_ns,
-        effect.effect_ns,
-        effect.lower_ns,
-        effect.upper_ns,
-        finding(effect),
+        *of_quantile,
         tail.without,
         tail.with_change,
         finding(tail),

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastenough.analysis.change_effects import effect_of
+from fastenough.analysis.change_effects import effect_of, helpful_changes, judge_effects
 from fastenough.analysis.paired import Pair, paired
+from fastenough.cli.audit_measure import effect_text
 from fastenough.recording import Recording
 from tests.support.presence import present
 from tests.support.recordings import Plan, recording
@@ -41,6 +42,13 @@ def test_missed_activations_exceed_each_quantile(missed: int, quantiles: list[fl
         truth = np.quantile(20_000 * np.random.default_rng(0).lognormal(0, 0.3, 10**6), 0.5 * 5000 / (5000 - missed))
         assert effect.direction == (missed > 0)
         assert effect.lower_ns < truth - 20_000 < effect.upper_ns
+
+
+def test_a_change_after_which_half_of_the_activations_are_missed_harms(tmp_path: Path) -> None:
+    """No quantile has a value, but the rate beyond the limit shows it."""
+    judged = judge_effects([effect_of(_pairs(tmp_path, 8, 2600), {"a": "b"}, "none")])
+    assert judged[0].effect is None and judged[0].harms and not helpful_changes(judged)
+    assert effect_text(judged[0]).count("greater") == 1
 
 
 @pytest.mark.parametrize(("missed", "quantile"), [(30, 0.99), (40, 0.95), (200, 0.5)])
