@@ -92,7 +92,7 @@ class Interference:
 @dataclass(frozen=True)
 class Terms:
     """Terms of the machine.  ``release_ns``: greatest delay of the start of a job; ``dispatch_ns``: CPU time of each
-    job beside its compute time, taken from tasks of higher priority, too, since its timer interrupts them."""
+    job beside its compute time, also taken from tasks of higher priority and late jobs, which its timer interrupts."""
 
     release_ns: int = 0
     dispatch_ns: int = 0
@@ -233,7 +233,7 @@ def _blocking_ns(task: PeriodicTask, first: Sequence[PeriodicTask]) -> int:
 
 
 def _wakeup(task: PeriodicTask, terms: Terms) -> _Demand:
-    """Demand of a task of lower priority: the timer of each of its jobs interrupts the task that runs."""
+    """Demand of the timer of each job of a task, which interrupts the task that runs."""
     return _Demand(task.period_ns, terms.dispatch_ns, task.jitter_ns + terms.release_ns)
 
 
@@ -241,7 +241,7 @@ def _response_behind(
     task: PeriodicTask, first: Sequence[PeriodicTask], behind: Sequence[PeriodicTask], terms: Terms
 ) -> ResponseTime:
     """``first``: tasks that precede this one; ``behind``: tasks that it precedes."""
-    return _response(task, first, terms, _blocking_ns(task, first), behind)
+    return _response(task, first, terms, _blocking_ns(task, first), (*behind, task))
 
 
 def _response(
@@ -249,10 +249,14 @@ def _response(
     first: Sequence[PeriodicTask],
     terms: Terms,
     blocking_ns: int,
-    behind: Sequence[PeriodicTask] = (),
+    timers: Sequence[PeriodicTask] = (),
 ) -> ResponseTime:
+    """``timers``: tasks whose timers interrupt this one, among them its own, which may expire while a job is late.  If
+    there are none, each of its jobs only has the time of its own wake-up."""
     demand = _demand(task, terms)
-    preceding = [*(_demand(other, terms) for other in first), *(_wakeup(other, terms) for other in behind)]
+    if timers:
+        demand = replace(demand, cost_ns=task.compute_ns)
+    preceding = [*(_demand(other, terms) for other in first), *(_wakeup(other, terms) for other in timers)]
     before = _PrecedingDemand(preceding, terms.interference)
     if before.utilisation + demand.utilisation > 1:
         return ResponseTime(task, DeadlineResult.MISSED, None)
