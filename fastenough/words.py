@@ -12,10 +12,14 @@ LINE_CHARS = 200
 """Maximum length of a quoted line of another program."""
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 _DURATIONS = (("days", 86400e9), ("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
-
-
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 WITH_UNIT = r"\(?\d[\d,.]* (?:%|ns|µs|ms|s|min|h|days)(?!\w)\)?"
 """A number and its unit, between which no line should end."""
+
+
+def no_formula(text: str) -> str:
+    """Text for a cell of a CSV file, which a spreadsheet does not run as a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def iso(at_s: int) -> str:

@@ -123,7 +123,7 @@ def _activations(n: int, probe: str) -> str:
     return f"{words.about(n)} {noun}{'' if n == 1 else 's'}"
 
 
-def at_least(n_is_least: bool) -> str:
+def at_least_if(n_is_least: bool) -> str:
     """Words before a number of activations that may be greater than stated."""
     return "at least " if n_is_least else ""
 
@@ -144,7 +144,7 @@ def _maxima(judgments: Sequence[Judgment]) -> str:
         return f"Maximum latencies of {len(probes)} probes, listed below (no limit given, so no verdict)"
     maxima = [
         f"{f'{probe} ' if len(probes) > 1 else ''}{_maximum_of(group)} in "
-        f"{at_least(any(judgment.n_is_least for judgment in group))}"
+        f"{at_least_if(any(judgment.n_is_least for judgment in group))}"
         f"{_activations(sum(judgment.n - judgment.uncharged for judgment in group), probe)}"
         + _missed(sum(judgment.uncharged for judgment in group))
         for probe, group in probes.items()
@@ -224,7 +224,7 @@ def _failed(failures: Sequence[Failure], several: bool) -> str:
         exceeded, n = sum(failure.exceeded for failure in group), sum(failure.n for failure in group)
         sentences.append(
             f"{f'{probe}: ' if several else ''}{words.number(exceeded)} of "
-            f"{at_least(any(failure.n_is_least for failure in group))}{words.number(n)} "
+            f"{at_least_if(any(failure.n_is_least for failure in group))}{words.number(n)} "
             f"{_ACTIVATIONS.get(probe, 'activation')}s above {limit}"
             f"{allowed}, {_greatest(maximum_ns, requirement.limit_ns)}"
         )

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 
 from fastenough.exchange.rows import COLUMNS, rows
 from fastenough.recording import Recording
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+from fastenough.words import no_formula
 
 
 def _cell(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    return no_formula(value) if isinstance(value, str) else value
 
 
 def export(recordings: Sequence[Recording]) -> bytes:

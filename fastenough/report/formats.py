@@ -133,8 +133,6 @@ def _ended(cells: Sequence[str]) -> str:
 
 
 _MEDIA = {"svg": "image/svg+xml", "csv": "text/csv"}
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""A spreadsheet would run a text with one of these first characters as a formula."""
 
 
 def data_link(part: ReportTable | Picture, ending: str) -> str:
@@ -145,10 +143,7 @@ def data_link(part: ReportTable | Picture, ending: str) -> str:
 
 def csv_cell(value: Any) -> Any:
     """A value for CSV; text that a spreadsheet would run gets a quote."""
-    if not isinstance(value, str):
-        return value
-    text = printable(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return words.no_formula(printable(value)) if isinstance(value, str) else value
 
 
 def csv_lines(rows: Iterable[Sequence[Any]]) -> bytes:
