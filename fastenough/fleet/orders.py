@@ -122,9 +122,13 @@ async def send(server: str, order: Order, message: bytes, wait_s: float) -> Ackn
     """Send an order until the board answers; None after ``wait_s`` seconds or the expiry of the order.
 
     An order is lost if the board is not connected, so it is sent again.  A board carries it out once.  Raises
-    Unavailable if the server does not answer, BadInput if it does not permit this user to send orders to the board.
+    Unavailable if the server does not answer, BadInput if the order has expired, such as while its passphrase was
+    typed, or the server does not permit this user to send orders to the board.
     """
-    end_s = time.monotonic() + min(wait_s, order.expires_s - time.time())
+    left_s = order.expires_s - time.time()
+    if left_s <= 0:
+        raise BadInput("the order expired before it could be sent; allow more time with --valid")
+    end_s = time.monotonic() + min(wait_s, left_s)
     errors: deque[Exception] = deque(maxlen=4)
     client = await connected(server, errors)
     try:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import TypedDict, Unpack
 import pytest
 
 from fastenough.fleet import orders
-from fastenough.fleet.orders import Order, make_order, packed_plan
+from fastenough.fleet.orders import Order, make_order, packed_plan, send
 from fastenough.model import BadInput
 from fastenough.pack.signature import sign
 from tests.support.cli_calls import command_line
@@ -171,6 +172,12 @@ def test_an_order_that_a_board_would_refuse_is_not_made(
 ) -> None:
     with pytest.raises(BadInput):
         make_order(machine, action, value, by, valid_s)
+
+
+def test_an_order_that_expired_while_it_was_signed_is_not_sent() -> None:
+    expired = replace(order(), expires_s=int(time.time()) - 1)
+    with pytest.raises(BadInput, match="--valid"):
+        asyncio.run(send("nats://127.0.0.1:1", expired, b"", 1.0))
 
 
 def test_a_board_without_signers_accepts_no_orders(board: OrderedBoard) -> None:
