@@ -44,6 +44,7 @@ class ExcludedRuns:
 
     ``exceeded``: None if somebody deleted the run, of which only its summary is known then.  ``exceeds``: more of its
     activations are above the limit than the requirement allows, or it was deleted and its maximum is above the limit.
+    ``maximum_is_least``: an imported source left out values that may be greater.
     """
 
     run_id: str
@@ -52,6 +53,7 @@ class ExcludedRuns:
     maximum_ns: float
     exceeds: bool
     limit_ns: int
+    maximum_is_least: bool = False
 
     @property
     def deleted(self) -> bool:
@@ -62,7 +64,8 @@ class ExcludedRuns:
         n, limit = words.counted(self.n, "activation"), words.exact_time(self.limit_ns)
         above = words.number(self.exceeded) if self.exceeded else "none"
         result = f"deleted; limit {limit}; {n}" if self.deleted else f"{above} of {n} above {limit}"
-        return f"run {self.run_id} ({result}, maximum {words.latency(self.maximum_ns)})"
+        maximum = words.latency_or_least(self.maximum_ns, self.maximum_ns if self.maximum_is_least else None)
+        return f"run {self.run_id} ({result}, maximum {maximum})"
 
 
 @dataclass(frozen=True)
@@ -109,13 +112,10 @@ def find_excluded(required_of_runs: Sequence[RequiredOfRun], others: Iterable[Re
 def excluded_run(recording: Recording, required_of_run: RequiredOfRun) -> ExcludedRuns | None:
     """A run that is not judged, against what is asked; None where it holds no latency."""
     try:
-        merged = [
-            values
-            for values in merged_per_cpu([recording])
-            if values.judged and required_of_run.series in (None, values.name)
-        ]
+        per_cpu = [values for values in merged_per_cpu([recording]) if required_of_run.series in (None, values.name)]
     except MixedRuns:
         return None
+    merged = [values for values in per_cpu if values.judged]
     if not merged:
         return None
     required = required_of_run.required
@@ -131,6 +131,7 @@ def excluded_run(recording: Recording, required_of_run: RequiredOfRun) -> Exclud
         max(values.maximum_ns or 0.0 for values in merged),
         any(above > required.miss_rate * n for n, above in pairs),
         required.limit_ns,
+        not all(values.known.maximum for values in per_cpu),
     )
 
 

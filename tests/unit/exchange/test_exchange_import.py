@@ -20,6 +20,7 @@ from fastenough.analysis import judge
 from fastenough.analysis.bootstrap import ResampledQuantiles
 from fastenough.analysis.compare import compare
 from fastenough.analysis.estimates import estimates
+from fastenough.analysis.excluded_runs import RequiredOfRun, excluded_run
 from fastenough.analysis.extremal import extremal_indices
 from fastenough.analysis.longer_runs import longer_recording
 from fastenough.analysis.measures import QUANTILES, Measures, measure, quantile_of, quantile_range
@@ -695,6 +696,8 @@ def test_no_maximum_is_printed_if_one_cpu_has_an_unknown_one(
     )
     assert capsys.readouterr().out == ""
     assert compare(recording, recording)[0].maxima_ns == (None, None)
+    excluded = excluded_run(recording, RequiredOfRun(recording, Requirement(10**6)))
+    assert excluded is not None and excluded.maximum_is_least and "≥ 2.00 µs" in excluded.text
     longer = longer_recording(recording)
     maxima_ns = [
         present(longer.maximum_of(recording, series), "longer run").maximum_ns for series in recording.series[:1]
