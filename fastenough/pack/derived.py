@@ -32,6 +32,8 @@ _FORMER_KEYS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     },
 }
 """Keys in packs of older versions, by member and by the key that holds their object; "" is the document."""
+_ADDED_KEYS: Mapping[str, Mapping[str, Mapping[str, object]]] = {QUESTION: {"excluded": {"maximum_is_least": False}}}
+"""Last keys that objects of older versions lack, with their values there; by member and key as above."""
 
 
 @dataclass(frozen=True)
@@ -94,19 +96,22 @@ def with_current_keys(member: str, content: bytes) -> bytes:
     """
     try:
         value = parse_line(content)
-        former_keys = _FORMER_KEYS.get(member, {})
-        return to_json(_renamed(value, "", former_keys)) if to_json(value) == content else content
+        if to_json(value) != content:
+            return content
+        return to_json(_current(value, "", _FORMER_KEYS.get(member, {}), _ADDED_KEYS.get(member, {})))
     except (ValueError, BadInput):
         return content
 
 
-def _renamed(value: Any, key: str, former_keys: Mapping[str, Mapping[str, str]]) -> Any:
+def _current(
+    value: Any, key: str, former: Mapping[str, Mapping[str, str]], added: Mapping[str, Mapping[str, object]]
+) -> Any:
     if isinstance(value, list):
-        return [_renamed(item, key, former_keys) for item in value]
+        return [_current(item, key, former, added) for item in value]
     if isinstance(value, dict):
-        names = former_keys.get(key, {})
-        renamed = {names.get(name, name): _renamed(item, name, former_keys) for name, item in value.items()}
+        names = former.get(key, {})
+        renamed = {names.get(name, name): _current(item, name, former, added) for name, item in value.items()}
         if len(renamed) != len(value):
             raise ValueError("a key occurs in both spellings")
-        return renamed
+        return renamed | {name: item for name, item in added.get(key, {}).items() if name not in renamed}
     return value

@@ -207,6 +207,17 @@ def test_a_pack_with_keys_of_an_older_version_is_verified(tmp_path: Path, store:
     assert forged != former and not verified(tmp_path, with_files(packed, {"assessment.json": forged})).same
 
 
+def test_an_excluded_run_without_a_key_of_this_version_is_understood(
+    tmp_path: Path, store: Store, runs: list[str]
+) -> None:
+    packed = pack_of(store, [runs[0]], selection=Selection.CAMPAIGN)
+    current = files_of(packed)["question.json"]
+    former = changed(current, lambda asked: [run.pop("maximum_is_least") for run in asked["excluded"]])
+    assert former.count(b"maximum_is_least") < current.count(b"maximum_is_least")
+    results = [verified(tmp_path, with_files(packed, {"question.json": question})) for question in (current, former)]
+    assert results[0].assessment == results[1].assessment
+
+
 @pytest.mark.parametrize("agree", [True, False])
 def test_a_question_with_keys_of_an_older_version_is_understood(
     tmp_path: Path, store: Store, runs: list[str], agree: bool
