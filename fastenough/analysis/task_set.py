@@ -7,7 +7,7 @@ Measured terms are no bounds: the answer is never a PASS (docs/task.md says what
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fastenough.analysis import words
 from fastenough.analysis.assessment import Assessment
+from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.merged import load_name
 from fastenough.analysis.response_time import (
     Arrivals,
@@ -29,11 +30,13 @@ from fastenough.analysis.response_time import (
     responses,
     with_priorities,
 )
-from fastenough.model import EMULATED, Outcome, Series, Verdict
+from fastenough.model import Outcome, Series, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.histogram import Histogram, IndexArray, bucket_lowest
 
 WAKEUP, GAP = "wakeup", "gap"
+_Act = tuple[str, int | None]
+"""A series by its name, of wake-ups with their period."""
 LEAST_GAP_NS = 1_000
 """Shorter gaps of a busy loop are its own: reading the clock, and the caches."""
 MOST_STRETCHES = 256
@@ -141,18 +144,29 @@ def answer_of(task_set: TaskSet, recordings: Sequence[Recording], loads: Sequenc
 
 
 def _missing(recordings: Sequence[Recording], cpus: Sequence[int], loads: Sequence[str]) -> Iterator[str]:
-    """Terms of these CPUs that were not measured, or not under each load."""
-    measured: dict[tuple[int, str], set[str | None]] = {}
+    """Terms of these CPUs that no completed run measured, or not under each load."""
+    measured: dict[int, dict[_Act, set[str | None]]] = {cpu: {} for cpu in cpus}
     for recording, series, cpu, _ in _acts(recordings):
-        measured.setdefault((cpu, series.name), set()).add(load_name(recording))
+        if recording.outcome is Outcome.COMPLETED and cpu in measured:
+            act = series.name, series.period_ns if series.name == WAKEUP else None
+            measured[cpu].setdefault(act, set()).add(load_name(recording))
     all_loads = dict.fromkeys(filter(None, [*map(load_name, recordings), *loads]))
-    for cpu in cpus:
-        for name, act in ((WAKEUP, "wake-up"), (GAP, "busy loop")):
-            under = measured.get((cpu, name), set())
-            sentence = f"{words.cpus([cpu])}: no {act} was measured"
-            yield from (f"{sentence} under load {load}" for load in all_loads if under and load not in under)
-            if not under:
-                yield sentence
+    lacking: dict[str, list[int]] = {}
+    for cpu, acts in measured.items():
+        for sentence in _lacking(acts, all_loads):
+            lacking.setdefault(sentence, []).append(cpu)
+    return (f"{words.cpus(of_cpus)}: {sentence}" for sentence, of_cpus in lacking.items())
+
+
+def _lacking(acts: Mapping[_Act, Collection[str | None]], loads: Iterable[str]) -> Iterator[str]:
+    """What was not measured on one CPU."""
+    for name, noun in ((WAKEUP, "wake-up"), (GAP, "busy loop")):
+        periods = [(period_ns, measured) for (of_act, period_ns), measured in acts.items() if of_act == name]
+        if not periods:
+            yield f"no {noun} was measured"
+        for period_ns, measured in periods:
+            which = f" with period {words.exact_time(period_ns)}" if len(periods) > 1 else ""
+            yield from (f"no {noun}{which} was measured under load {load}" for load in loads if load not in measured)
 
 
 def _on_cpu(task_set: TaskSet, measured: CpuMeasurement) -> CpuSchedulability:
@@ -180,11 +194,7 @@ def measured_of(recordings: Sequence[Recording]) -> Mapping[int, CpuMeasurement]
 def _acts(recordings: Sequence[Recording]) -> Iterator[tuple[Recording, Series, int, Histogram]]:
     """Each series of wake-ups or gaps with values, its CPU, and its total histogram."""
     for recording in recordings:
-        if (
-            recording.damage is not None
-            or recording.outcome is Outcome.NOT_APPLICABLE
-            or EMULATED in recording.head.marks
-        ):
+        if recording.damage is not None or recording.outcome is Outcome.NOT_APPLICABLE or is_emulated(recording):
             continue
         for series in recording.series:
             total = recording.totals.get(series.id)
@@ -302,11 +312,16 @@ def _longest_by_size(interference: Sequence[Interference]) -> tuple[Interference
 
 
 def judged_with(assessment: Assessment, answer: TaskAnswer) -> Assessment:
-    """The assessment of an application: FAIL and BROKEN of single observations stay; otherwise INCONCLUSIVE with the
-    answer of the analysis; never PASS."""
+    """The assessment of an application: FAIL and BROKEN of single observations stay, and so does that of an emulated
+    board; otherwise INCONCLUSIVE with the answer of the analysis; never PASS."""
     judgments = tuple(replace(judgment, verdict=_no_pass(judgment.verdict)) for judgment in assessment.judgments)
-    if assessment.verdict in (Verdict.FAIL, Verdict.BROKEN):
-        return replace(assessment, judgments=judgments, cautions=(*assessment.cautions, *_cautions(answer)))
+    if assessment.verdict in (Verdict.FAIL, Verdict.BROKEN) or assessment.emulated:
+        return replace(
+            assessment,
+            verdict=_no_pass(assessment.verdict),
+            judgments=judgments,
+            cautions=(*assessment.cautions, *_cautions(answer)),
+        )
     return replace(
         assessment,
         verdict=Verdict.INCONCLUSIVE,
@@ -324,7 +339,7 @@ def _no_pass(verdict: Verdict) -> Verdict:
 
 
 def _headline(answer: TaskAnswer) -> str:
-    """The answer with its margins; each is the least of all CPUs, which need not be that of one of them."""
+    """The answer with its margins, each the least of all CPUs.  The two may be of different CPUs."""
     phrase = answer.conclusion[0].upper() + answer.conclusion[1:]
     added_ns = min((cpu.margin.added_ns for cpu in answer.cpus if cpu.margin.added_ns is not None), default=None)
     if answer.conclusion != SCHEDULABLE or added_ns is None:
@@ -369,7 +384,9 @@ def _next_steps(answer: TaskAnswer) -> tuple[str, ...]:
             "fastenough monitor --comm NAME",
         )
     if answer.missing:
-        return ("measure the CPUs of the tasks with the probes timer and spin, under each load",)
+        return (
+            "measure the CPUs of the tasks with the probes timer and spin under each load; --load leaves loads out",
+        )
     if tightest is not None and 0 < tightest.margin.factor < 1:
         return (
             f"on {words.cpus([tightest.measured.cpu])} compute times of {tightest.margin.factor:.2f} of those given "

@@ -27,7 +27,7 @@ from fastenough.analysis.task_set import (
 from fastenough.cli.assess import print_tasks
 from fastenough.jobs.assess import Question, judge_and_report
 from fastenough.jobs.task_set import task_plan, task_set_of
-from fastenough.model import BadInput, Requirement, Verdict
+from fastenough.model import BadInput, Outcome, Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.store import Store
 from tests.support.cli_calls import command_line
@@ -160,6 +160,9 @@ def test_a_term_that_one_load_lacks_is_missing(tmp_path: Path) -> None:
         answer = answer_of(tasks, [run for place, run in enumerate(runs) if place != left])
         assert answer.conclusion == NOT_DEMONSTRATED
         assert answer.missing == (f"CPU 0: no {act} was measured under load io",)
+    assert runs[3].end is not None
+    ended = replace(runs[3], end=replace(runs[3].end, outcome=Outcome.ABORTED))
+    assert answer_of(tasks, [*runs[:3], ended]).missing == ("CPU 0: no busy loop was measured under load io",)
     assert answer_of(tasks, runs, ("none", "io", "vm")).missing == (
         "CPU 0: no wake-up was measured under load vm",
         "CPU 0: no busy loop was measured under load vm",
@@ -168,8 +171,24 @@ def test_a_term_that_one_load_lacks_is_missing(tmp_path: Path) -> None:
 
 def test_emulated_times_are_no_measurement(tmp_path: Path) -> None:
     emulated = [replace(plan, marks=("emulated",)) for plan in (_wakeups([5_000]), _gaps([[], []]))]
-    answer = answer_of(task_set_of([LOOP + " cpu=0"]), _recorded(tmp_path, *emulated))
+    runs = _recorded(tmp_path, *emulated)
+    answer = answer_of(task_set_of([LOOP + " cpu=0"]), runs)
     assert (answer.conclusion, len(answer.missing), answer.cpus) == (NOT_DEMONSTRATED, 2, ())
+    alone = judge(runs, probe="timer")
+    judged = judged_with(alone, answer)
+    assert alone.emulated and (judged.verdict, judged.headline) == (Verdict.INCONCLUSIVE, alone.headline)
+    assert judged.next_steps == alone.next_steps
+
+
+def test_a_period_that_one_load_lacks_is_missing(tmp_path: Path) -> None:
+    """Of two tasks on one CPU."""
+    timers = [
+        replace(_wakeups([5_000], run_id=f"{load}-{ms}", load=load), series={"period_ns": ms * 10**6})
+        for load, ms in (("none", 1), ("none", 10), ("io", 1))
+    ]
+    spins = [replace(_gaps([[], []], run_id=f"spin-{load}"), load=load) for load in ("none", "io")]
+    answer = answer_of(task_set_of([LOOP + " cpu=0"]), _recorded(tmp_path, *timers, *spins))
+    assert answer.missing == ("CPU 0: no wake-up with period 10 ms was measured under load io",)
 
 
 # --- the verdict
