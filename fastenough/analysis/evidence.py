@@ -78,8 +78,9 @@ def _within_limit(evidence: Evidence) -> Iterator[CheckFinding]:
 
 def _too_late(evidence: Evidence, failing: Sequence[CpuEvidence]) -> CheckFinding:
     first, allowed = failing[0], evidence.requirement.miss_rate
-    late = words.number(first.disturbances.surely)
-    of_all = wording.at_least_if(first.values.omitted_count_unknown) + words.counted(first.disturbances.n, "activation")
+    at_least = wording.at_least_if(first.values.omitted_count_unknown)
+    late = at_least + words.number(first.disturbances.surely)
+    of_all = at_least + words.counted(first.disturbances.n, "activation")
     worst_ns = max(cpu.values.maximum_ns or 0.0 for cpu in failing)
     allowance = (
         "none allowed"

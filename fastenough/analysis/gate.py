@@ -22,6 +22,7 @@ from fastenough.analysis.instructions import InstructionComparison, PathComparis
 from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.merged import grouped, judged_series, load_name
 from fastenough.analysis.nights import NightsEvidence
+from fastenough.analysis.wording import observed
 from fastenough.model import BadInput, Requirement, Verdict
 from fastenough.recording import Recording
 
@@ -484,11 +485,10 @@ def result_without(result: LimitResult, others: Sequence[ExcludedRuns], selectio
 def requirement_result(limit: Limit, judgment: Judgment, runs: Group, reasons: Sequence[str]) -> LimitResult:
     """The result of a limit without a baseline."""
     reason = "; ".join(finding.text for finding in judgment.findings) or "; ".join(reasons)
-    observed = f"{words.counted(judgment.n, 'activation')}, maximum {words.latency(judgment.maximum_ns)}"
     return LimitResult(
         limit,
         judgment.verdict,
-        reason or observed,
+        reason or observed(judgment),
         subject_of(runs[0]),
         judgment.run_ids,
         sum(run.duration_ns for run in runs),

@@ -222,9 +222,9 @@ def _failed(failures: Sequence[Failure], several: bool) -> str:
         maximum_ns, limit = max(failure.maximum_ns for failure in group), words.exact_time(requirement.limit_ns)
         allowed = f" ({words.rate(requirement.miss_rate)} allowed)" if requirement.miss_rate else ""
         exceeded, n = sum(failure.exceeded for failure in group), sum(failure.n for failure in group)
+        at_least = at_least_if(any(failure.n_is_least for failure in group))
         sentences.append(
-            f"{f'{probe}: ' if several else ''}{words.number(exceeded)} of "
-            f"{at_least_if(any(failure.n_is_least for failure in group))}{words.number(n)} "
+            f"{f'{probe}: ' if several else ''}{at_least}{words.number(exceeded)} of {at_least}{words.number(n)} "
             f"{_ACTIVATIONS.get(probe, 'activation')}s above {limit}"
             f"{allowed}, {_greatest(maximum_ns, requirement.limit_ns)}"
         )
@@ -339,9 +339,15 @@ def _label(judgment: Judgment, setup: Sequence[str]) -> str:
     return load if judgment.probe == _USUAL_PROBE else f"{judgment.probe} ({load})"
 
 
+def observed(judgment: Judgment) -> str:
+    """The number of activations and the maximum."""
+    n = f"{at_least_if(judgment.n_is_least)}{words.counted(judgment.n, 'activation')}"
+    return f"{n}, maximum {words.latency(judgment.maximum_ns)}"
+
+
 def _measured_reason(label: str, judgment: Judgment, missing: str) -> str:
     """Of runs without a requirement; ``missing``: suffix that names the CPUs that were not measured."""
-    return f"{label}: {words.counted(judgment.n, 'activation')}, maximum {words.latency(judgment.maximum_ns)}{missing}"
+    return f"{label}: {observed(judgment)}{missing}"
 
 
 def _pass_reason(label: str, judgment: Judgment, missing: str) -> str:

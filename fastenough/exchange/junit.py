@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 from fastenough.analysis import judge, words
 from fastenough.analysis.assessment import Judgment
+from fastenough.analysis.wording import observed
 from fastenough.model import Verdict
 from fastenough.recording import Recording
 
@@ -70,9 +71,8 @@ def _name(judgment: Judgment) -> str:
 
 
 def _case(judgment: Judgment, seconds: float) -> Case:
-    measured = f"{words.counted(judgment.n, 'activation')}, maximum {words.latency(judgment.maximum_ns)}"
     reasons = [finding.text for finding in judgment.findings]
-    return Case(judgment.probe, _name(judgment), judgment.verdict, reasons, measured, seconds)
+    return Case(judgment.probe, _name(judgment), judgment.verdict, reasons, observed(judgment), seconds)
 
 
 def _element(case: Case) -> ElementTree.Element:
