@@ -85,7 +85,7 @@ def _lines(held: SeriesTotal, start_s: float) -> Iterator[str]:
     begin_s = held.recording.head.begin.wall_ns / 1e9
     source = held.series.source_summary
     if source is not None and source.omitted_count_unknown:
-        yield "#[The source of the next left out an unknown number of values]\n"
+        yield "#[The source of the next histogram omits an unknown number of values]\n"
     if held.only_counted:
         yield f"#[{held.only_counted} values of the next were only counted, and stand at the greatest they may be]\n"
     greatest_ms = held.buckets_ns()[-1][1] / _NS_IN_MS if held.total.total else 0.0

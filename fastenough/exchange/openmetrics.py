@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Syntax of OpenMetrics 1.0, and runs as such text: cumulative histograms in seconds, extremes, losses, parameters.
 
-A bucket astride an edge counts above it: no count below an edge is overstated.  An extreme, a sum or a count that the
-source of an imported run leaves unknown is left out.
+A bucket astride an edge counts above it: no count below an edge is overstated.  An extreme or a sum that the source of
+an imported run leaves unknown is left out, and a histogram if its number of values is unknown.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _histogram(held: SeriesTotal, merged: Merged, greatest_ns: float) -> Iterato
         within = sum(count for _, high, count in buckets if high <= edge_ns)
         yield f"{name}_bucket{labelled(labels | {'le': repr(edge_ns / 1e9)})} {within}\n"
     yield f"{name}_bucket{labelled(labels | {'le': '+Inf'})} {held.total.total}\n"
-    if not (held.mean_known and merged.known.mean) or merged.omitted_count_unknown:
+    if not (held.mean_known and merged.known.mean):
         return
     yield f"{name}_count{labelled(labels)} {held.total.total}\n"
     yield f"{name}_sum{labelled(labels)} {held.total.sum * held.series.unit_ns / 1e9!r}\n"
@@ -106,7 +106,8 @@ def _metrics(recordings: Sequence[Recording]) -> Iterator[str]:
         "seconds",
     )
     for held, merged in one_sided:
-        yield from _histogram(held, merged, greatest_ns)
+        if not merged.omitted_count_unknown:
+            yield from _histogram(held, merged, greatest_ns)
     for name, kind, unit, help_text in _FAMILIES:
         yield from family(name, kind, help_text, unit)
         for held, merged in series:
