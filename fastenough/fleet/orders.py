@@ -122,16 +122,14 @@ async def send(server: str, order: Order, message: bytes, wait_s: float) -> Ackn
     """Send an order until the board answers; None after ``wait_s`` seconds or the expiry of the order.
 
     An order is lost if the board is not connected, so it is sent again.  A board carries it out once.  Raises
-    Unavailable if the server does not answer, BadInput if the order has expired, such as while its passphrase was
-    typed, or the server does not permit this user to send orders to the board.
+    Unavailable if the server does not answer, and BadInput if it does not permit this user to send orders to the board.
+    An order that has expired before it is sent is BadInput, too.
     """
-    left_s = order.expires_s - time.time()
-    if left_s <= 0:
-        raise BadInput("the order expired before it could be sent; allow more time with --valid")
-    end_s = time.monotonic() + min(wait_s, left_s)
+    _left_s(order)
     errors: deque[Exception] = deque(maxlen=4)
     client = await connected(server, errors)
     try:
+        end_s = time.monotonic() + min(wait_s, _left_s(order))
         answers = await client.subscribe(f"fe.ack.{order.machine}")
         while time.monotonic() < end_s:
             await client.publish(f"fe.order.{order.machine}.signed", message)
@@ -141,6 +139,14 @@ async def send(server: str, order: Order, message: bytes, wait_s: float) -> Ackn
         return None
     finally:
         await client.close()
+
+
+def _left_s(order: Order) -> float:
+    """Time until the order expires; raises BadInput afterwards."""
+    left_s = order.expires_s - time.time()
+    if left_s <= 0:
+        raise BadInput("the order expired before it could be sent; allow more time with --valid")
+    return left_s
 
 
 async def _answer_before(
