@@ -18,7 +18,7 @@ from fastenough.board.virtual import kernel_names
 from fastenough.facts import FACTS
 from fastenough.loads.guest import GuestLoad
 from fastenough.model import EMULATED
-from fastenough.virtual.board import own_directory
+from fastenough.virtual.board import make_own_directory
 from fastenough.virtual.cost_model import require_interface, split_cost_model
 from fastenough.virtual.custom_kernels import find_kernel
 from fastenough.virtual.deterministic import DeterministicGuest, emulator_of
@@ -55,7 +55,7 @@ class DeterministicBoard:
         measured = DeterministicGuest(kernel, arguments, cost_model)
         if cost_model is not None:
             require_interface(emulator_of(kernel.machine)["version"])
-        directory = own_directory()
+        directory = make_own_directory()
         try:
             link = DeterministicLink(DeterministicGuest(kernel, arguments), self.name, measured, directory)
             link.survey(_FILES, _COMMANDS)

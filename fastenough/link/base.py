@@ -144,7 +144,7 @@ class Link(Protocol):
 
     @property
     def own_directory(self) -> Path | None:
-        """Directory on the bench of a board that ends with this process; None for a board that outlives it."""
+        """Directory on this machine for a board that ends with this process; None for any other board."""
 
     @property
     def raised(self) -> Link:

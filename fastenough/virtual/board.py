@@ -51,7 +51,7 @@ class VirtualBoard:
         self._boot_timeout_s = boot_timeout_s
         self._pace, self._arguments = pace, arguments
         content = build_initramfs(self.kernel)
-        self._directory = directory or own_directory()
+        self._directory = directory or make_own_directory()
         try:
             self._boot_or_restore(content, cpus, snapshot and self.kernel.machine.can_restore and not arguments)
         except BaseException:
@@ -144,10 +144,11 @@ class VirtualBoard:
         self.close()
 
 
-def own_directory() -> Path:
+def make_own_directory() -> Path:
     """A directory for the board of this process; those of killed processes are removed."""
     for directory in Path(tempfile.gettempdir()).glob(f"{_DIRECTORY}*-*"):
         pid = directory.name.removeprefix(_DIRECTORY).partition("-")[0]
-        if directory.lstat().st_uid == os.geteuid() and not Path(f"/proc/{pid}").exists():
-            shutil.rmtree(directory, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):  # another process has removed it
+            if directory.lstat().st_uid == os.geteuid() and not Path(f"/proc/{pid}").exists():
+                shutil.rmtree(directory, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=f"{_DIRECTORY}{os.getpid()}-"))

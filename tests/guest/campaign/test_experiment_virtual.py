@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -160,6 +161,7 @@ def test_nothing_is_left_behind(experiment: tuple[Campaign, list[Recording]], st
     assert experiment
     assert eventually(lambda: not _instruments(os.getpid()))
     assert all(not journal.read_bytes() for journal in state_directory.glob("*.journal"))
+    assert not list(Path(tempfile.gettempdir()).glob(f"fastenough-board-{os.getpid()}-*"))
 
 
 class Unplugging:

@@ -144,13 +144,20 @@ def test_pins_that_are_not_there_are_refused(board: VirtualBoard) -> None:
         board.pins.wait(1, 1, 0.1)
 
 
-def test_ends_with_its_bench_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def own_temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory for temporary files of this test alone, with a path short enough for sockets."""
+    with tempfile.TemporaryDirectory(prefix="fe-") as directory:
+        monkeypatch.setenv("TMPDIR", directory)
+        monkeypatch.setattr(tempfile, "tempdir", directory)
+        yield Path(directory)
+
+
+def test_ends_with_its_bench_and_leaves_nothing(own_temporary: Path) -> None:
     """The whole process is killed: QEMU goes with it, and the next board clears its directory away.
 
     Boards of other tests, which would clear it away as well, have another directory for temporary files.
     """
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     code = (
         "import time; from fastenough.virtual.board import VirtualBoard; board = VirtualBoard('rt'); "
         "print(board.qemu.pid, flush=True); time.sleep(60)"
@@ -162,9 +169,9 @@ def test_ends_with_its_bench_and_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     bench.wait()
     assert eventually(lambda: not Path(f"/proc/{qemu_pid}").exists())
     left = f"fastenough-board-{bench.pid}-*"
-    assert list(tmp_path.glob(left))
+    assert list(own_temporary.glob(left))
     with VirtualBoard("rt"):
-        assert not list(tmp_path.glob(left))
+        assert not list(own_temporary.glob(left))
 
 
 def test_a_guest_that_does_not_boot_shows_its_console(monkeypatch: pytest.MonkeyPatch) -> None:
