@@ -209,9 +209,9 @@ def _responses(tasks: Sequence[PeriodicTask], terms: Terms, peers_first: bool) -
             for other in others
             if other.priority > task.priority or (peers_first and other.priority == task.priority)
         ]
-        behind = [other for other in others if other.priority < task.priority]
+        lower = [other for other in others if other.priority < task.priority]
         yield (
-            _response_behind(task, first, behind, terms)
+            _response_behind(task, first, lower, terms)
             if peers_first
             else _response(task, first, terms, task.blocking_ns)
         )
@@ -238,10 +238,10 @@ def _wakeup(task: PeriodicTask, terms: Terms) -> _Demand:
 
 
 def _response_behind(
-    task: PeriodicTask, first: Sequence[PeriodicTask], behind: Sequence[PeriodicTask], terms: Terms
+    task: PeriodicTask, first: Sequence[PeriodicTask], lower: Sequence[PeriodicTask], terms: Terms
 ) -> ResponseTime:
-    """``first``: tasks that precede this one; ``behind``: tasks that it precedes."""
-    return _response(task, first, terms, _blocking_ns(task, first), (*behind, task))
+    """``first``: tasks that precede this one; ``lower``: tasks that it precedes."""
+    return _response(task, first, terms, _blocking_ns(task, first), (*lower, task))
 
 
 def _response(
