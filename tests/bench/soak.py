@@ -137,7 +137,7 @@ def ring_of(ring: Path, pace: Pace) -> list[Recording]:
 
 
 def _periods_before(recording: Recording, series: int) -> int:
-    """How many of its values at most were due before it began: as many as its first wake-up was late by."""
+    """Upper limit of its values that were due before it began, from the maximum of its first interval."""
     histograms = (interval.histograms.get(series) for interval in recording.intervals)
     first = next((one for one in histograms if one is not None and one.total), None)
     return 0 if first is None else max(0, first.maximum or 0) // PERIOD_NS

@@ -4,7 +4,7 @@
 To import its modules takes a command up to a second of CPU, and tests call thousands of commands.  A forked command has
 its own arguments, directory, environment, output and exit.  It shares with its server what a process has from its start
 (``can_fork``): the effect of variables such as ``PYTHONUTF8``, the umask, limits and scheduling, and also its command
-line in /proc.
+line in /proc.  It ends without taking its modules down, so errors that occur only then are not seen.
 
 Run as a script with the number of a socket, this file is the server.  It takes one request at a time and ends with the
 process that started it.  It is no child of that process: tests count their children.

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,17 +51,17 @@ class OrderedBoard:
         """Wait until the board answers one message that is no order, and leave no answer that may come later."""
         client = await nats.connect(self.url)
         try:
+            inbox = client.new_inbox()
+            refusals = await client.subscribe(inbox)
             answers = await client.subscribe(f"fe.ack.{machine}")
-            deadline_s = time.monotonic() + _PATIENCE_S
-            while True:
-                try:
-                    await client.request(f"fe.order.{machine}.signed", b"-", timeout=0.1)
-                except nats.errors.NoRespondersError:  # nothing was sent
-                    assert time.monotonic() < deadline_s, "the board does not listen"
-                    await asyncio.sleep(0.05)
-                except nats.errors.TimeoutError:  # it answers elsewhere
-                    break
-            await answers.next_msg(timeout=_PATIENCE_S)
+            answer = asyncio.ensure_future(answers.next_msg(timeout=_PATIENCE_S))
+            while not answer.done():
+                await client.publish(f"fe.order.{machine}.signed", b"-", reply=inbox)
+                refusal = asyncio.ensure_future(refusals.next_msg(timeout=_PATIENCE_S))
+                await asyncio.wait({answer, refusal}, return_when=asyncio.FIRST_COMPLETED)
+                refusal.cancel()  # where it has come, nothing was sent: the board does not listen yet
+                await asyncio.sleep(0.05)
+            await answer
         finally:
             await client.close()
 

@@ -61,7 +61,7 @@ def ended(pid: int) -> bool:
 def eventually(holds: Callable[[], object], timeout_s: float = 60.0) -> bool:
     """Whether something comes to hold within the time: ``holds`` returns a true value.
 
-    The time is for a machine that stands still for seconds; it is shorter only where a test limits the time itself.
+    The time is for a machine that stands still for seconds.
     """
     deadline = time.monotonic() + timeout_s
     while not holds():

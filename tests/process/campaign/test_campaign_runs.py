@@ -34,7 +34,7 @@ from tests.support.processes import ROOT, eventually, start_bench
 PARAMETERS: dict[str, tuple[Any, ...]] = {"interval": ("1ms",), "report": ("200ms",), "allow-difference": (True,)}
 OWN_BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 BUSY = Load("busy", "this test", ("sh",), (("sh", "-c", "while :; do :; done"),), Expectation(cpu_share=0.001))
-"""It gets little CPU time where a nice value of 10 competes with other users of the machine, but it gets some."""
+"""At a nice value of 10 it gets little CPU time beside other users of the machine: 0.1 % is enough."""
 IDLE = Load("idle", "this test", ("sleep",), (("sleep", "1000"),), Expectation(cpu_share=0.5))
 
 

@@ -61,10 +61,7 @@ def _of_agent(link: SshLink) -> Path:
 
 @pytest.fixture(autouse=True)
 def _clean() -> Iterator[None]:
-    """Of the directories made during the test none stays; those made later are of tests that run beside this one.
-
-    Such a test may use its directory for longer than the machine-wide set is ever free of new ones.
-    """
+    """All directories made during the test are gone two minutes later, also those of tests that run beside it."""
     before = _directories()
     yield
     made = _directories() - before
