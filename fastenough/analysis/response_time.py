@@ -213,7 +213,7 @@ def _responses(tasks: Sequence[PeriodicTask], terms: Terms, peers_first: bool) -
         yield (
             _response_behind(task, first, lower, terms)
             if peers_first
-            else _response(task, first, terms, task.blocking_ns)
+            else _least_response(task, first, terms, task.blocking_ns)
         )
 
 
@@ -240,24 +240,23 @@ def _wakeup(task: PeriodicTask, terms: Terms) -> _Demand:
 def _response_behind(
     task: PeriodicTask, first: Sequence[PeriodicTask], lower: Sequence[PeriodicTask], terms: Terms
 ) -> ResponseTime:
-    """``first``: tasks that precede this one; ``lower``: tasks that it precedes."""
-    return _response(task, first, terms, _blocking_ns(task, first), (*lower, task))
+    """``first``: tasks that precede this one; ``lower``: tasks that it precedes.
+
+    All their timers interrupt it, and so does its own, which may expire while an earlier job is late.
+    """
+    preceding = [*(_demand(other, terms) for other in first), *(_wakeup(other, terms) for other in (*lower, task))]
+    own = replace(_demand(task, terms), cost_ns=task.compute_ns)
+    return _response(task, own, _PrecedingDemand(preceding, terms.interference), _blocking_ns(task, first))
 
 
-def _response(
-    task: PeriodicTask,
-    first: Sequence[PeriodicTask],
-    terms: Terms,
-    blocking_ns: int,
-    timers: Sequence[PeriodicTask] = (),
-) -> ResponseTime:
-    """``timers``: tasks whose timers interrupt this one, among them its own, which may expire while a job is late.  If
-    there are none, each of its jobs only has the time of its own wake-up."""
-    demand = _demand(task, terms)
-    if timers:
-        demand = replace(demand, cost_ns=task.compute_ns)
-    preceding = [*(_demand(other, terms) for other in first), *(_wakeup(other, terms) for other in timers)]
-    before = _PrecedingDemand(preceding, terms.interference)
+def _least_response(task: PeriodicTask, first: Sequence[PeriodicTask], terms: Terms, blocking_ns: int) -> ResponseTime:
+    """With no time for wake-ups but those of ``first`` and its own."""
+    before = _PrecedingDemand([_demand(other, terms) for other in first], terms.interference)
+    return _response(task, _demand(task, terms), before, blocking_ns)
+
+
+def _response(task: PeriodicTask, demand: _Demand, before: _PrecedingDemand, blocking_ns: int) -> ResponseTime:
+    """``demand``: of the task itself; ``before``: what precedes it."""
     if before.utilisation + demand.utilisation > 1:
         return ResponseTime(task, DeadlineResult.MISSED, None)
     longest_ns = 0
@@ -359,7 +358,7 @@ def _fits_below(task: PeriodicTask, first: Sequence[PeriodicTask]) -> bool:
     """Whether the task may meet its deadline below these.  One of them may be the holder of the resource that it needs:
     then it waits for the compute time of that task only."""
     blocking_ns = 0 if first else task.blocking_ns
-    return _response(task, first, NO_TERMS, blocking_ns).deadline_result is not DeadlineResult.MISSED
+    return _least_response(task, first, NO_TERMS, blocking_ns).deadline_result is not DeadlineResult.MISSED
 
 
 def _misses(task: PeriodicTask) -> str:
