@@ -4,7 +4,8 @@
 The SSH server is the load's own: keys, port and configuration are made in the scratch directory, and its run directory
 lies on a file system that only it sees, as does its user where the board has none.  While it runs it listens on
 loopback, where every user of the machine reaches it: so it takes one key only, of one user, from loopback, for copies
-and nothing else.  Root's needs a file system of its own, which a chroot whose root is no mount point and a container
+and nothing else.  A port may be taken at any moment: then it tries another, below those that Linux gives to clients.
+Root's needs a file system of its own, which a chroot whose root is no mount point and a container
 without CAP_SYS_ADMIN do not give: the load does not apply there.  The disk read is a file of the scratch directory,
 past the page cache where the file system lets it.
 
@@ -21,9 +22,8 @@ cd {scratch}
 ssh-keygen -q -t ed25519 -N '' -f host
 ssh-keygen -q -t ed25519 -N '' -f user
 echo "restrict,from=\\"127.0.0.1\\" $(cat user.pub)" >allowed
-port=$((20000 + $(od -An -N2 -tu2 /dev/urandom) % 20000))
-cat >conf <<END
-Port $port
+cat >common <<END
+LogLevel ERROR
 ListenAddress 127.0.0.1
 HostKey {scratch}/host
 AuthorizedKeysFile {scratch}/allowed
@@ -48,7 +48,7 @@ StrictModes no
 PidFile {scratch}/listening
 Subsystem sftp internal-sftp
 END
-chmod 600 conf allowed
+chmod 600 allowed
 if [ "$(id -u)" = 0 ]
 then
 	mount -t tmpfs none /run
@@ -59,10 +59,18 @@ then
 		mount --bind passwd /etc/passwd
 	fi
 fi
-$(command -v sshd) -D -q -f conf &
 dd if=/dev/zero of=large bs=1M count=64 status=none
+tries=0
 until [ -s listening ]; do
-	kill -0 $! 2>/dev/null || { echo "its SSH server does not listen on port $port" >&2; exit 1; }
+	if ! kill -0 "$server" 2>/dev/null
+	then
+		tries=$((tries + 1))
+		[ $tries -le 10 ] || { echo "its SSH server does not listen: $(tail -n 1 log)" >&2; exit 1; }
+		port=$((20000 + $(od -An -N2 -tu2 /dev/urandom) % 12000))
+		(echo "Port $port"; cat common) >conf
+		$(command -v sshd) -D -f conf -E log &
+		server=$!
+	fi
 	sleep 0.1
 done
 while scp -S "$(command -v ssh)" -q -F none -P $port -i user -o IdentitiesOnly=yes -o BatchMode=yes \\

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +19,6 @@ from fastenough.loads import RunningLoad, find_load, require_tools
 from fastenough.loads.load import Expectation
 from fastenough.model import NotApplicable
 from tests.support.processes import eventually
-
-pytestmark = pytest.mark.machines
 
 _LOAD = find_load("brown-martin")
 _SERVER_ONLY = replace(_LOAD, commands=_LOAD.commands[:1], expects=Expectation())
@@ -55,6 +55,21 @@ class _Server:
         return self.ssh("-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-i", str(self.scratch / "user"), *words)
 
 
+@contextmanager
+def _serving() -> Iterator[_Server]:
+    with RunningLoad(LocalLink(), _SERVER_ONLY, 1, 60) as running:
+        running.begin()
+        scratch = next(
+            Path(found[0])
+            for line in running.command_lines
+            for word in line
+            if (found := re.findall(r"/\S*/fastenough-[0-9a-f]{12}", word))
+        )
+        assert eventually(lambda: (scratch / "copy").exists() or not running.proof().ran, 180)
+        assert running.proof().reasons == ()
+        yield _Server(scratch)
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[_Server]:
     try:
@@ -63,15 +78,8 @@ def server() -> Iterator[_Server]:
         pytest.skip(str(reason))
     if LocalLink().run(_SERVER_ONLY.trial).status:
         pytest.skip("brown-martin does not apply here")
-    with RunningLoad(LocalLink(), _SERVER_ONLY, 1, 60) as running:
-        scratch = next(
-            Path(found[0])
-            for line in running.command_lines
-            for word in line
-            if (found := re.findall(r"/\S*/fastenough-[0-9a-f]{12}", word))
-        )
-        assert eventually((scratch / "copy").exists), running.proof()
-        yield _Server(scratch)
+    with _serving() as serving:
+        yield serving
 
 
 def test_it_copies_by_its_key(server: _Server) -> None:
@@ -129,3 +137,32 @@ def test_it_listens_on_loopback_only(server: _Server) -> None:
         if line.split()[1].endswith(wanted) and line.split()[3] == "0A"
     ]
     assert listening == [f"0100007F{wanted}"]
+
+
+_NUMBERS = """#!/bin/sh
+echo >>{folder}/calls
+[ $(wc -l <{folder}/calls) -gt {taken} ] && echo 4321 || echo 1234
+"""
+
+
+def _with_taken_ports(monkeypatch: pytest.MonkeyPatch, folder: Path, taken: int) -> None:
+    """As many times, the number that the load draws is that of a port in use."""
+    (folder / "od").write_text(_NUMBERS.format(folder=folder, taken=taken))
+    (folder / "od").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("server")
+def test_where_a_port_is_in_use_it_takes_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _with_taken_ports(monkeypatch, tmp_path, 2)
+    with socket.create_server(("127.0.0.1", 20000 + 1234)), _serving() as other:
+        assert other.port == 20000 + 4321
+
+
+@pytest.mark.usefixtures("server")
+def test_where_no_port_is_free_the_load_ends_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _with_taken_ports(monkeypatch, tmp_path, 1000)
+    with socket.create_server(("127.0.0.1", 20000 + 1234)), RunningLoad(LocalLink(), _SERVER_ONLY, 1, 60) as running:
+        running.begin()
+        assert eventually(lambda: not running.proof().ran)
+        assert "its SSH server does not listen: Cannot bind any address" in running.proof().reasons[0]
