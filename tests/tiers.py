@@ -11,8 +11,9 @@ marked ``machines``, one at a time, and tests marked ``untimed`` in two processe
 have ended.  Tests that judge and those with machines wait most of their time, so that four processes keep two CPUs
 busy.  The output of the two lots is printed when they have ended.  The status is 0 only if all tests passed.
 
-Other users of a machine may take its CPUs for any length of time.  Up to four failed tests are therefore run again
-alone; each has to pass twice in a row and is named at the end.  More failures count as they are.
+Other users of a machine may take its CPUs for any length of time.  The failed tests of up to four files are therefore
+run again alone; each has to pass twice in a row and is named at the end.  Failures in more files count as they are: by
+files, since a fixture that fails is an error of each test of its file.
 
 An ordinary user's run ends with the tests that need root: through sudo if it asks for no password, otherwise one line
 says how many were skipped.
@@ -45,6 +46,7 @@ LOTS: dict[str, tuple[Collection[str], Collection[str]]] = {
 """Of the tests of a tier that are no unit tests, those of each lot: required and excluded markers."""
 _NICE = "10"
 _MOST_DISTURBED = 4
+"""Files with a failed test."""
 _TIMES_ALONE = 2
 _TESTS_FAILED, _NO_TESTS = 1, 5
 _PYTEST = [sys.executable, "-m", "pytest"]
@@ -200,12 +202,12 @@ def _run_as_root(lots: Sequence[Lot], root: Path, memory: Path) -> list[Lot]:
 
 
 def _pass_alone(failed: Sequence[tuple[Sequence[str], list[str]]], root: Path) -> bool:
-    """Return whether few tests failed and all of them pass with nothing beside them; print their names.
+    """Return whether tests of few files failed and all of them pass with nothing beside them; print their names.
 
     ``failed``: for each prefix of a command, the tests that failed with it.
     """
     names = [name for _, tests in failed for name in tests]
-    passed = len(names) <= _MOST_DISTURBED and all(
+    passed = len({name.partition("::")[0] for name in names}) <= _MOST_DISTURBED and all(
         subprocess.call([*prefix, *_PYTEST, *_WITHOUT_MEMORY, *tests], cwd=root, stdin=subprocess.DEVNULL) == 0
         for _ in range(_TIMES_ALONE)
         for prefix, tests in failed

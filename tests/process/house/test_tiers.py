@@ -8,12 +8,13 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
-from tests.support.tier_files import TierFiles, largest_first
+from tests.support.tier_files import FOLDER_TIERS, TierFiles, largest_first
 from tests.tiers import LOTS, ROOT, TIERS, main
 
 NO_TESTS = 5
@@ -33,8 +34,8 @@ def test_of_{name}():
 
 @pytest.fixture(autouse=True)
 def only_needed_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As pyproject.toml has it for the project's own tests."""
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:labgrid -p no:anyio")
+    """The tests of these suites need none, and each process takes a second of a CPU to import those installed."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
 
 def suite(root: Path, **texts: str) -> Path:
@@ -85,10 +86,15 @@ def test_what_failed_has_to_pass_alone_twice_and_is_told(
 
 @pytest.mark.untimed
 @pytest.mark.slow
-def test_many_that_failed_get_no_second_chance(tmp_path: Path) -> None:
-    many = "".join(PASSES_LATER.format(name=f"{number}", fails={1}) for number in range(5))
-    assert main("check", suite(tmp_path, other=many)) == 1
-    assert {path.read_text() for path in (tmp_path / PART).glob("*.runs")} == {"."}
+@pytest.mark.parametrize(("files", "status", "runs"), [(1, 0, "..."), (4, 0, "..."), (5, 1, ".")])
+def test_what_failed_in_many_files_gets_no_second_chance(tmp_path: Path, files: int, status: int, runs: str) -> None:
+    root = suite(tmp_path)
+    failing = [PASSES_LATER.format(name=f"{number}", fails={1}) for number in range(6)]
+    for first in range(files):
+        text = "".join([HEAD.format("pytest.mark.check"), *failing[first::files]])
+        (root / PART / f"test_more_{first}.py").write_text(text)
+    assert main("check", root) == status
+    assert [path.read_text() for path in (tmp_path / PART).glob("*.runs")] == [runs] * 6
 
 
 @pytest.mark.untimed
@@ -274,14 +280,23 @@ def folder_and_lot(path: str, marks: Collection[str]) -> tuple[str, str | None]:
     return folder, None if folder == "unit" else lots[0]
 
 
+@pytest.fixture(scope="module")
+def of_project() -> list[tuple[str, list[str]]]:
+    """The file and the markers of each test of the project that is not of the matrix."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_DISABLE_PLUGIN_AUTOLOAD"}
+    done = subprocess.run(
+        [sys.executable, "-c", MARKERS], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    found = [(path, marks) for path, marks in json.loads(done.stderr.splitlines()[-1])]
+    assert len(found) > 5000
+    return found
+
+
 @pytest.mark.untimed
 @pytest.mark.slow
-def test_the_files_that_a_tier_reads_hold_all_of_its_tests() -> None:
-    done = subprocess.run([sys.executable, "-c", MARKERS], cwd=ROOT, capture_output=True, text=True, check=True)
-    found = json.loads(done.stderr.splitlines()[-1])
-    assert len(found) > 5000
+def test_the_files_that_a_tier_reads_hold_all_of_its_tests(of_project: list[tuple[str, list[str]]]) -> None:
     needed: dict[tuple[str, str, str | None], set[str]] = {}
-    for path, marks in found:
+    for path, marks in of_project:
         folder, lot = folder_and_lot(path, marks)
         for tier in (name for name, markers in TIERS.items() if {*markers} & {*marks}):
             needed.setdefault((tier, folder, lot), set()).add(str(Path(path).relative_to(ROOT)))
@@ -293,24 +308,11 @@ def test_the_files_that_a_tier_reads_hold_all_of_its_tests() -> None:
     assert sum(map(len, read.values())) < 1.5 * sum(map(len, needed.values()))
 
 
-def collected(*words: str) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *words],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return [line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line]
-
-
 @pytest.mark.untimed
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("folder", "tier"), [("unit/files", "quick"), ("process/bench", "check"), ("guest/settings", "slow")]
-)
-def test_a_test_has_the_tier_of_its_folder(folder: str, tier: str) -> None:
-    of_folder = collected("-m", "not matrix", f"tests/{folder}")
-    tiers = [collected("-m", f"{each} and not matrix", f"tests/{folder}") for each in ("quick", "check", "slow")]
-    assert sum(map(len, tiers)) == len(of_folder) > 0
-    assert max(tiers, key=len) == tiers[("quick", "check", "slow").index(tier)]
+def test_a_test_has_one_tier_most_often_that_of_its_folder(of_project: list[tuple[str, list[str]]]) -> None:
+    tiers: dict[str, Counter[str]] = {}
+    for path, marks in of_project:
+        (tier,) = {*FOLDER_TIERS.values()} & {*marks}
+        tiers.setdefault(folder_and_lot(path, marks)[0], Counter())[tier] += 1
+    assert {folder: counts.most_common(1)[0][0] for folder, counts in tiers.items()} == FOLDER_TIERS
