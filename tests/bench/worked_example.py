@@ -2,7 +2,7 @@
 """The commands of the worked example with their complete output, and its comparison under load over 30 phases.
 
 ``python -m tests.bench.worked_example [short]`` prints them and the versions that they depend on.  ``short`` leaves out
-the hunt, a run under its load, and the 30 phases of both kernels, which take as many boots.  The status is 1 if the
+campaigns under load, the hunt, what comes after them, and the 30 phases of both kernels.  The status is 1 if the
 page shows other figures.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from fastenough.analysis.instructions import LEAST_PHASES, compare_instructions, instructions_conclusion
 from fastenough.campaign import read_plan, run_campaign
 from fastenough.store import Store
-from tests.support.worked_example import Reader, Step, steps, versions, write_files
+from tests.support.worked_example import Reader, Step, short_steps, steps, versions, write_files
 
 
 def _printed(steps_of_page: Iterable[Step]) -> Iterator[str]:
@@ -52,7 +52,7 @@ def _print_phases() -> None:
 
 def main(short: bool) -> int:
     print(*versions(), sep="\n")
-    differing = list(_printed(step for step in steps() if not (short and step.is_long)))
+    differing = list(_printed(short_steps() if short else steps()))
     print(*(f"differs from the page: {line}" for line in differing), sep="\n")
     if not short:
         _print_phases()

@@ -13,6 +13,7 @@ import shlex
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 
 from fastenough.virtual.custom_kernels import find_kernel
@@ -31,8 +32,8 @@ _SESSION = re.compile(r"```\n(\$ .*?)```", re.DOTALL)
 _ID = r"(?:[a-z]+-)*\d{8}T\d{6}\d*Z-[0-9a-f]{4,6}"
 _OMITTED = {"…\n": "(?:.*\n)*?", "…": ".*"}
 _TOKEN = re.compile(f"({_ID}|^…\n|…)", re.MULTILINE)
-_LONG = re.compile(r"^hunt |worst\.toml")
-"""The hunt, which takes half an hour, and a run under the load that it found."""
+_LONG = re.compile(r"^hunt |(worst|first-look)\.toml")
+"""Campaigns under load, which take minutes, and the hunt, which takes half an hour."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Step:
 
     @property
     def is_long(self) -> bool:
-        """Whether only the bench runs it, because it takes long."""
+        """Whether it takes long: only the bench runs it, and what comes after it."""
         return bool(_LONG.search(self.words))
 
     def pattern(self) -> re.Pattern[str]:
@@ -74,6 +75,11 @@ def steps() -> Iterator[Step]:
         for command in re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]:
             line, _, shown = command.replace("\\\n", "").partition("\n")
             yield Step(" ".join(line.split()), shown)
+
+
+def short_steps() -> Iterator[Step]:
+    """The commands before the first that takes long; later ones depend on its runs."""
+    return takewhile(lambda step: not step.is_long, steps())
 
 
 def write_files(folder: Path) -> None:

@@ -84,7 +84,11 @@ def failed_with(recording: Recording) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("implementation", "configurations"), [("linux-kernel", ["stock", "rt"]), ("linux-user", ["stock"])]
+    ("implementation", "configurations"),
+    [
+        ("linux-kernel", ["stock", "rt"]),
+        pytest.param("linux-user", ["stock"], marks=pytest.mark.matrix),
+    ],
 )
 def test_a_panic_fails_the_run_with_the_kernels_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, implementation: str, configurations: list[str]

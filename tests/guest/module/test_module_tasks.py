@@ -25,7 +25,6 @@ from tests.support.module_trials import (
 from tests.support.presence import present
 from tests.support.virtual_boards import (
     DEVICE,
-    ONE_OF_EACH,
     OWN_KERNELS,
     PERIODIC,
     RESPONSE,
@@ -48,7 +47,7 @@ EDGES = 500
 TURNS = 50
 
 
-@pytest.fixture(scope="module", params=every_kernel(*ONE_OF_EACH, among=OWN_KERNELS, checked="rt"))
+@pytest.fixture(scope="module", params=every_kernel("rt", among=OWN_KERNELS, checked="rt"))
 def board(request: pytest.FixtureRequest) -> Iterator[VirtualBoard]:
     yield from booted(request.param)
 

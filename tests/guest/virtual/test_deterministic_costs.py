@@ -64,6 +64,7 @@ def _figures(costs: bytes | None) -> dict[str, CostFigures]:
     return figures
 
 
+@pytest.mark.matrix
 def test_costs_repeat_leave_the_recording_alone_and_show_a_load_on_the_cache(tmp_path: Path) -> None:
     walk = build_walk(tmp_path)
     plain, nothing = _results(_boot(walk, FAR, None))

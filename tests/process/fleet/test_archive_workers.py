@@ -68,7 +68,7 @@ def _killed(folder: Path, kills: int, stopped: threading.Event) -> list[int]:
         pytest.param(1, 1, JOB, marks=pytest.mark.slow),
         pytest.param(2, 0, JOB, marks=pytest.mark.slow),
         (2, 2, JOB),
-        (2, 2, CAUSES),
+        pytest.param(2, 2, CAUSES, marks=pytest.mark.slow),
     ],
 )
 def test_neither_the_number_of_workers_nor_their_death_changes_a_result(

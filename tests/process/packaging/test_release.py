@@ -45,6 +45,7 @@ def _agree(folder: Path) -> bool:
     )
 
 
+@pytest.mark.matrix
 def test_the_same_bytes_wherever_it_is_made(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = tmp_path / "a-folder-of-another-length"
     elsewhere.mkdir()
