@@ -98,7 +98,7 @@ def rest(store: Path) -> list[str]:
 
 def test_what_the_probe_recorded_is_pulled_once(probe_binary: str, tmp_path: Path) -> None:
     ring, store = tmp_path / "ring", tmp_path / "store"
-    process = start(probe_binary, ring)
+    process = start(probe_binary, ring, "--ring-cycle=1s")  # a busy machine takes as long to pull a recording
     assert eventually(lambda: len(files(ring)) >= 4)
     told = pulled(ring, store)
     assert len(told.stored) >= 3 and len(told.under_way) <= 1 and not told.gaps and not told.refused
