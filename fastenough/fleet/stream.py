@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
+from urllib.parse import unquote, urlsplit
 
 import nats
 from nats.aio.client import Client
@@ -21,6 +23,8 @@ from fastenough.fleet.chunk import SHARDS
 from fastenough.model import Unavailable
 
 STREAM = "fastenough-ring"
+PASSWORD_VARIABLE = "FASTENOUGH_NATS_PASSWORD"
+"""Environment variable with the password of the user whom the URL of the server names."""
 _SUBJECTS = "fe.ring.>"
 _MOST_AGE_S = 14 * 86400.0
 _EXISTS_OTHERWISE = 10058
@@ -57,6 +61,17 @@ def _unavailable(url: str, error: Exception) -> Unavailable:
     return Unavailable(f"NATS at {server} is not available: {str(error) or type(error).__name__}")
 
 
+def _credentials(url: str) -> dict[str, str]:
+    """User and password for a URL that names only the user; empty without a password in the environment.
+
+    All users of the machine can read the arguments of a command.
+    """
+    user, password = urlsplit(url).username, os.environ.get(PASSWORD_VARIABLE)
+    if not user or not password or urlsplit(url).password is not None:
+        return {}
+    return {"user": unquote(user), "password": password}
+
+
 async def connected(url: str, errors: deque[Exception] | None = None) -> Client:
     """A connection to a server, which reconnects by itself; raises Unavailable if none answers or admits this user.
 
@@ -69,7 +84,8 @@ async def connected(url: str, errors: deque[Exception] | None = None) -> Client:
 
     try:
         # unlimited attempts are right for reconnecting only, so the first connection has a time limit
-        return await asyncio.wait_for(nats.connect(url, max_reconnect_attempts=-1, error_cb=note), _CONNECT_S)
+        connecting = nats.connect(url, max_reconnect_attempts=-1, error_cb=note, **_credentials(url))
+        return await asyncio.wait_for(connecting, _CONNECT_S)
     except (Error, OSError, TimeoutError) as error:
         raise _unavailable(url, reported[-1] if reported else error) from None
 

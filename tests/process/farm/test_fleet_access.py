@@ -22,7 +22,7 @@ from fastenough.fleet.access import FleetUsers, Role, configuration
 from fastenough.fleet.chunk import ring_topic, shard_of
 from fastenough.fleet.orders import make_order, send
 from fastenough.fleet.simulated import SimulatedBoard
-from fastenough.fleet.stream import ChunkStream, connected
+from fastenough.fleet.stream import PASSWORD_VARIABLE, ChunkStream, connected
 from fastenough.model import BadInput, Unavailable
 from tests.support.fleet_server import FleetServer, fleet_server
 
@@ -271,6 +271,23 @@ def test_only_users_with_their_password_and_protocol_are_admitted(server: FleetS
                 await nats.connect(url, allow_reconnect=False)
 
     asyncio.run(tried())
+
+
+def test_a_password_need_not_be_an_argument(server: FleetServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All users of a machine can read the arguments of a command."""
+    url = f"nats://operator-lab@127.0.0.1:{server.port}"
+
+    async def admitted() -> bool:
+        await (await server.spy("lab")).close()
+        try:
+            await (await connected(url)).close()
+            return True
+        except Unavailable:
+            return False
+
+    assert not asyncio.run(admitted())
+    monkeypatch.setenv(PASSWORD_VARIABLE, server.passwords["operator-lab"])
+    assert asyncio.run(admitted())
 
 
 @pytest.mark.slow
