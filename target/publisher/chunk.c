@@ -108,6 +108,11 @@ static void pack_loss(struct chunk *chunk, const struct board *board, const stru
 	free(text.bytes);
 }
 
+static bool stored_all(const struct recording *recording)
+{
+	return recording->stored.interval >= recording->sent.interval;
+}
+
 struct chunk chunk_make(const struct board *board, const struct recording *recording, int folder)
 {
 	struct chunk chunk = {.after = recording->counted};
@@ -118,7 +123,8 @@ struct chunk chunk_make(const struct board *board, const struct recording *recor
 	}
 	if (pack_intervals(&chunk, board, recording, folder, INT32_MAX) || pack_intervals(&chunk, board, recording, folder, 1))
 		return chunk;
-	if (chunk.after.interval > recording->sent.interval) {
+	/* Takers count all before a reported loss as lost: what was sent must be stored first. */
+	if (chunk.after.interval > recording->sent.interval && stored_all(recording)) {
 		log_line("interval %" PRId64 " of %s is too long for a chunk and is lost", recording->sent.interval, recording->name);
 		pack_loss(&chunk, board, recording);
 	}

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
+import os
 import re
 import socket
 import subprocess
@@ -279,6 +282,47 @@ def test_takers_that_are_behind_get_ever_fewer_repetitions(publisher: Path, ring
         bus.history.close()
     first_half = sum(at < chunks[0] + _WATCHED_S / 2 for at in chunks)
     assert first_half >= 2 and 2 * (len(chunks) - first_half) <= first_half  # as many where each pause is as long
+
+
+def _add_too_long(path: Path, number: int) -> None:
+    """Append an interval that no chunk can hold."""
+    noise = base64.b64encode(os.urandom(2 << 20)).decode()
+    with path.open("ab") as stream:
+        stream.write(line_bytes(json.loads(board().interval(number)) | {"noise": noise}))
+
+
+def test_a_loss_is_reported_once_all_before_it_is_stored(publisher: Path, ring: WrittenRing, tmp_path: Path) -> None:
+    """Takers count everything before a reported loss as lost, also what the board could still publish again."""
+    machine = board().machine
+    _add_too_long(ring.add(1, board(), 0, 3), 3)
+    ring.add(1, board(), 4, 1)
+    seen: list[tuple[int, int]] = []
+
+    async def answer_late() -> tuple[list[tuple[int, int]], bool]:
+        client = await connected(f"nats://127.0.0.1:{bus.port}")
+
+        async def note(message: Msg) -> None:
+            chunk = unpacked(message.data, machine)
+            seen.append((chunk.first, chunk.oldest))
+
+        await client.subscribe("fe.ring.>", cb=note)
+        with publishing(publisher, bus, ring.folder, machine, PLAIN):
+            while not seen:
+                await asyncio.sleep(0.1)
+            await asyncio.sleep(_SETTLE_S)
+            before = [*seen]
+            await client.publish(f"fe.order.{machine}", Stored(board().run, 3).packed())
+            reported = await asyncio.to_thread(eventually, lambda: (4, 4) in seen)
+        await client.close()
+        return before, reported
+
+    bus = Bus(tmp_path)
+    bus.start()
+    try:
+        assert asyncio.run(answer_late()) == ([(0, 0)], True)
+    finally:
+        bus.kill()
+        bus.history.close()
 
 
 def test_false_confirmations_lose_nothing_that_the_ring_still_holds(
