@@ -209,13 +209,32 @@ static void require_own(const char *option, const char *path)
 		bad_input("--%s: %s must belong to this user, be writable by this user only, and be no symbolic link", option, path);
 }
 
+/* Who can rename a folder on the way can replace all below it.  In a folder with the sticky bit, only its owner can. */
+static void require_way(const char *option, const char *folder)
+{
+	struct stat found;
+
+	if (lstat(folder, &found))
+		bad_input("--%s: %s: %s", option, folder, strerror(errno));
+	if (!S_ISDIR(found.st_mode) || (found.st_uid != 0 && found.st_uid != geteuid()) ||
+	    (found.st_mode & (S_IWGRP | S_IWOTH) && !(found.st_mode & S_ISVTX)))
+		bad_input("--%s: %s must be a folder of root or this user that nobody else can write to", option, folder);
+}
+
 static void require_safe(const char *option, const char *path)
 {
 	char folder[PATH_MAX];
-	const char *slash = strrchr(path, '/');
+	char *slash = folder;
 
-	if (*path != '/' || snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path) + (slash == path), path) >= PATH_MAX)
+	if (*path != '/' || snprintf(folder, sizeof(folder), "%s", path) >= PATH_MAX)
 		bad_input("--%s: %.150s is not an absolute path", option, path);
+	while ((slash = strchr(slash + 1, '/'))) {
+		*slash = '\0';
+		require_way(option, folder);
+		*slash = '/';
+	}
+	slash = strrchr(folder, '/');
+	slash[slash == folder] = '\0';
 	require_own(option, folder);
 	if (!access(path, F_OK) || strcmp(option, "state") != 0)
 		require_own(option, path);
