@@ -246,6 +246,63 @@ def test_a_trace_that_does_not_fit_into_an_answer_stays_on_the_board(board: Exec
     assert sorted(path.parent.iterdir())[-1] == path and len(list(path.parent.iterdir())) == 4
 
 
+def _carried_out(folder: Path, action: str, value: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """What the program of the actions does without its service, with state and ring in a folder."""
+    return subprocess.run(
+        [CARRY_OUT, action, value],
+        env={
+            **os.environ,
+            "FASTENOUGH_STATE": str(folder / "state"),
+            "FASTENOUGH_RING": str(folder / "ring"),
+            **variables,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _folders(folder: Path, *names: str) -> list[Path]:
+    made = [folder / name for name in names]
+    for each in made:
+        each.mkdir()
+    return made
+
+
+def test_of_a_long_kernel_trace_the_newest_part_is_stored(tmp_path: Path) -> None:
+    """The answer says that it is a part."""
+    _, ring, kernel = _folders(tmp_path, "state", "ring", "kernel")
+    (ring / "0000000001-a.jsonl").write_text("{}\n")
+    (kernel / "trace").write_bytes(b"oldest" + bytes(64 << 20) + b"newest")
+    done = _carried_out(tmp_path, "trace", "1min", FASTENOUGH_KERNEL_TRACE=str(kernel))
+    path, _, said = done.stdout.partition(": ")
+    assert done.returncode == 0 and "the newest 65536 KiB of the kernel trace" in said, done
+    text = _unpacked(Path(path))["kernel-trace.txt"]
+    assert (len(text), text[-6:]) == (64 << 20, b"newest")
+
+
+_SYSTEMCTL = """#!/bin/sh
+echo "$@" >>{folder}/called
+case "$*" in
+"--quiet is-active fastenough-{running}.service") exit 0 ;;
+"--quiet is-active "*) exit 3 ;;
+"restart fastenough-{running}.service") echo '{{"interval_ns":2000000000}}' >{folder}/ring/0000000002-b.jsonl ;;
+*) exit 5 ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("running", ["probe", "monitor"])
+def test_only_services_that_run_are_restarted(tmp_path: Path, running: str) -> None:
+    """A board has one of them or both; systemctl fails for one that is not installed."""
+    _, _, programs = _folders(tmp_path, "state", "ring", "programs")
+    (programs / "systemctl").write_text(_SYSTEMCTL.format(folder=tmp_path, running=running))
+    (programs / "systemctl").chmod(0o755)
+    done = _carried_out(tmp_path, "interval", "2s", PATH=f"{programs}:{os.environ['PATH']}")
+    assert (done.returncode, done.stdout.count("\n"), done.stderr) == (0, 1, ""), done
+    assert (tmp_path / "called").read_text().count("\n") == 3
+
+
 def _with_programs(board: ExecutingBoard, *names: str) -> None:
     """A path with the programs of a small system, and those of a bench if it is named."""
     folder = board.folder / "programs"
@@ -314,19 +371,40 @@ def test_the_program_of_the_actions_checks_values_again(shell: str, action: str,
     assert list(state.iterdir()) == [] and not (tmp_path / "began").exists()
 
 
-@needs_root("it gives files to another user")
-@pytest.mark.parametrize("name", ["signers", "actions", "state"])
-@pytest.mark.parametrize("fault", ["owner", "mode", "link"])
-def test_files_that_others_may_replace_are_refused(board: ExecutingBoard, name: str, fault: str) -> None:
-    path = board.folder / name
+def _expose(path: Path, fault: str) -> None:
+    """Let others replace a file or a folder."""
     if fault == "owner":
         os.chown(path, 65534, 65534)
     elif fault == "mode":
         path.chmod(0o777)
     else:
-        path.rename(board.folder / "real")
-        path.symlink_to(board.folder / "real")
+        path.rename(path.with_name("real"))
+        path.symlink_to(path.with_name("real"))
+
+
+def _refusal(board: ExecutingBoard, **options: str) -> str:
+    """The line with which the service refuses to start."""
     done = subprocess.run(
-        board.command(), env=board.environment, capture_output=True, text=True, check=False, timeout=30
+        board.command(**options), env=board.environment, capture_output=True, text=True, check=False, timeout=30
     )
-    assert done.returncode == 2 and done.stderr.count("\n") == 1 and name in done.stderr
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done
+    return done.stderr
+
+
+@needs_root("it gives files to another user")
+@pytest.mark.parametrize("name", ["signers", "actions", "state"])
+@pytest.mark.parametrize("fault", ["owner", "mode", "link"])
+def test_files_that_others_may_replace_are_refused(board: ExecutingBoard, name: str, fault: str) -> None:
+    _expose(board.folder / name, fault)
+    assert name in _refusal(board)
+
+
+@needs_root("it gives files to another user")
+@pytest.mark.parametrize("fault", ["owner", "mode", "link"])
+def test_folders_on_the_way_that_others_may_replace_are_refused(board: ExecutingBoard, fault: str) -> None:
+    """Whoever can rename one of them can put another file in the place of the signers."""
+    way = board.folder / "way"
+    (way / "own").mkdir(parents=True)
+    (way / "own" / "signers").write_bytes((board.folder / "signers").read_bytes())
+    _expose(way, fault)
+    assert f"--signers: {way} must be a folder" in _refusal(board, signers=str(way / "own" / "signers"))
