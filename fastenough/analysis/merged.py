@@ -245,20 +245,25 @@ def _refuse_mixed(parts: Sequence[Part]) -> None:
         if text is not None:
             raise MixedRuns(f"runs {first_run.run_id} and {other_run.run_id} cannot be merged: {text}")
         agreeing.add(id(other_run))
-    if sum(run.totals[series.id].total + run.missed(series.id) for run, series in parts) > MOST_COUNT:
-        raise MixedRuns(
-            f"the series {first.name} of {len(agreeing)} runs cannot be merged: they hold more than "
-            f"{MOST_COUNT} values, which is impossible; exclude the runs that claim it"
-        )
 
 
 def merge_samples(parts: Sequence[Part]) -> Merged:
-    """Merge series of one or several runs; raises MixedRuns where they may not be merged.
+    """Merge series of one or several runs; raises MixedRuns where they may not be merged."""
+    _refuse_mixed(parts)
+    return merged_of(parts)
+
+
+def merged_of(parts: Sequence[Part]) -> Merged:
+    """Merge series that agree in everything that shapes a latency; raises MixedRuns if they claim too many values.
 
     Where instruments' ticks were calibrated to slightly different lengths, the longest is taken: no value is
     understated.
     """
-    _refuse_mixed(parts)
+    if sum(run.totals[series.id].total + run.missed(series.id) for run, series in parts) > MOST_COUNT:
+        raise MixedRuns(
+            f"the series {parts[0][1].name} of {len({id(run) for run, _ in parts})} runs cannot be merged: they hold "
+            f"more than {MOST_COUNT} values, which is impossible; exclude the runs that claim it"
+        )
     first = parts[0][1]
     totals = [recording.totals[series.id] for recording, series in parts]
     k = min(total.k for total in totals)

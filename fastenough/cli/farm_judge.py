@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -14,7 +15,7 @@ from fastenough.analysis import board_rates
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.cpu_evidence import MINIMUM_DURATION_NS, CpuEvidence, evidence_per_cpu
 from fastenough.analysis.fleet import requirement_text, share_text
-from fastenough.analysis.merged import merge_samples
+from fastenough.analysis.merged import merged_of
 from fastenough.cli.archive_options import ArchiveOptions, archive_options, print_first_rows
 from fastenough.cli.commands import Command
 from fastenough.cli.options import RequirementOptions, json_option, requirement_options
@@ -22,8 +23,7 @@ from fastenough.cli.output import print_json, print_table, say, say_list
 from fastenough.fleet.archive import is_one_of_several
 from fastenough.fleet.archived_recording import COLUMNS, archived_parts
 from fastenough.fleet.board_rows import BoardRows
-from fastenough.model import BadInput, ExitStatus, Requirement, Series
-from fastenough.recording import Recording
+from fastenough.model import BadInput, ExitStatus, Requirement
 
 _CAVEATS = (
     "An archive contains values, but no loads, settings, kernels or data checks. A board that is within the limit here "
@@ -98,34 +98,40 @@ class JudgeBoards:
 
     def of_board(self, board: BoardRows, boards: int) -> ArchivedBoard:
         """The result of a board; EXCEEDS follows from all boards together."""
+        try:
+            return self._judged(board)
+        except BadInput as error:  # of this board only
+            reason = f"not judged: {error}"
+            return ArchivedBoard(
+                board.board, board.type, ArchivedResult.NOT_SHOWN, reason, 1.0, (), 0, 0, 0, 0, 0, None, 0
+            )
+
+    def _judged(self, board: BoardRows) -> ArchivedBoard:
         parts = archived_parts(board)
-        merged = [merge_samples(same) for cpu in sorted(parts) for same in _by_series(parts[cpu])]
+        merged = [merged_of(of_series) for of_series in parts.values()]
         evidence = [
             cpu for values in merged for cpu in evidence_per_cpu(values, self.required, self.required.confidence)
         ]
         p_value = min(1.0, len(evidence) * min(cpu.p_value for cpu in evidence))
         reason = next(_lacking(evidence), "")
+        measured_ns: Counter[int] = Counter()
+        for (cpu, _), values in zip(parts, merged, strict=True):
+            measured_ns[cpu] += values.duration_ns
         return ArchivedBoard(
             board.board,
             board.type,
             ArchivedResult.NOT_SHOWN if reason else ArchivedResult.WITHIN,
             reason,
             p_value,
-            tuple(sorted(parts)),
-            len({recording.run_id for of_cpu in parts.values() for recording, _ in of_cpu}),
+            tuple(sorted(measured_ns)),
+            len({run for values in merged for run in values.run_ids}),
             sum(cpu.disturbances.n for cpu in evidence),
             sum(cpu.disturbances.surely for cpu in evidence),
             sum(cpu.disturbances.possibly for cpu in evidence),
             sum(values.lost for values in merged),
             max((values.maximum_ns for values in merged if values.maximum_ns is not None), default=None),
-            min(sum(recording.covered_ns(series.id) for recording, series in of_cpu) for of_cpu in parts.values()),
+            min(measured_ns.values()),
         )
-
-
-def _by_series(of_cpu: Sequence[tuple[Recording, Series]]) -> Iterator[list[tuple[Recording, Series]]]:
-    """The parts of a CPU by series: a board may have measured several, each of which has to keep the requirement."""
-    for name in sorted({series.name for _, series in of_cpu}):
-        yield [part for part in of_cpu if part[1].name == name]
 
 
 def _lacking(evidence: Sequence[CpuEvidence]) -> Iterator[str]:

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as arrow
 
+from fastenough.analysis.merged import Part
 from fastenough.fleet.board_rows import BoardRows, IntArray, integers
 from fastenough.history.schema import NO_CPU
 from fastenough.model import Role, Series
@@ -35,13 +36,15 @@ _CORRECTED = "_corrected"
 _ID = 0
 
 
-def archived_parts(board: BoardRows) -> dict[int, list[tuple[Recording, Series]]]:
-    """By CPU, a recording of each run with its series; NO_CPU for values of no CPU."""
-    parts: dict[int, list[tuple[Recording, Series]]] = {}
+def archived_parts(board: BoardRows) -> dict[tuple[int, str], list[Part]]:
+    """By CPU (NO_CPU for values of no CPU) and name of the series, each run of it.
+
+    All runs of a series have the coarsest resolution that one of them may have, so that they can be merged.
+    """
+    runs: dict[tuple[int, str], list[arrow.Table]] = {}
     for cpu, rows in _runs_of(board.rows):
-        recording = _recording(board.board, cpu, rows)
-        parts.setdefault(cpu, []).append((recording, recording.series[0]))
-    return parts
+        runs.setdefault((cpu, str(rows.column("series")[0].as_py())), []).append(rows)
+    return {(cpu, name): list(_parts(board.board, cpu, name, runs[cpu, name])) for cpu, name in sorted(runs)}
 
 
 def _runs_of(rows: arrow.Table) -> Iterator[tuple[int, arrow.Table]]:
@@ -53,11 +56,19 @@ def _runs_of(rows: arrow.Table) -> Iterator[tuple[int, arrow.Table]]:
         yield int(keys[-1, begin]), rows.slice(begin, end - begin)
 
 
-def _recording(board: str, cpu: int, rows: arrow.Table) -> Recording:
+def _parts(board: str, cpu: int, name: str, runs: Sequence[arrow.Table]) -> Iterator[Part]:
+    """The runs of a series.  A negative value in one of them makes all of them two-sided."""
+    lowest = [_buckets(rows)[0] for rows in runs]
+    k = min((scale for edges in lowest if (scale := _scale(edges)) is not None), default=0)
+    series = _series(name, cpu, k, two_sided=any(bool((edges < 0).any()) for edges in lowest))
+    for rows in runs:
+        yield _recording(board, series, rows), series
+
+
+def _recording(board: str, series: Series, rows: arrow.Table) -> Recording:
     lowest, count, offsets = _buckets(rows)
-    k = _scale(lowest)
+    k = series.k
     index = np.asarray(bucket_index(lowest, k))
-    series = _series(str(rows.column("series")[0].as_py()), cpu, k, two_sided=bool((lowest < 0).any()))
     begin_ns, end_ns = integers(rows.column("begin_ns")), integers(rows.column("end_ns"))
     measured = integers(rows.column("count")) > 0
     covered_ns = int(np.maximum(end_ns - begin_ns, 0)[measured].sum())
@@ -97,15 +108,17 @@ def _buckets(rows: arrow.Table) -> tuple[IntArray, IntArray, IntArray]:
     return lowest, count, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-def _scale(lowest: IntArray) -> int:
+def _scale(lowest: IntArray) -> int | None:
     """The least k of buckets with these lowest values: never finer than theirs, so that no value is understated.
+
+    None: they would be the same for every k.
 
     A lowest value has at most k + 1 significant bits; a negative one is the far end of its bucket.
     """
     edges = np.where(lowest < 0, 1 - lowest, lowest)
     edges = edges[edges > 0]
     if not edges.size:
-        return 0
+        return None
     _, bits = np.frexp((edges // (edges & -edges)).astype(np.float64))
     return int(bits.max()) - 1
 

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from fastenough.analysis import merged
 from fastenough.analysis.board_rates import share_within
 from fastenough.analysis.merged import merge_samples
 from fastenough.cli.farm_first_change import FindChanges, first_change
@@ -30,6 +31,7 @@ from fastenough.history.schema import CYCLE_S
 from fastenough.model import BadInput, FastenoughError, Requirement
 from fastenough.recording.building import line_bytes
 from fastenough.recording.histogram import Histogram, bucket_lowest
+from fastenough.recording.timeline import INTERVAL_K
 from tests.support.fleet_archive import BEGIN_NS, HOUR_NS, by_hand, latencies, machine, row, write
 from tests.support.fleet_shard import ShardBench, board
 
@@ -202,14 +204,14 @@ def test_no_value_of_the_archive_is_understated(values: list[int], k: int, limit
         empty = row("b" * 32, "run", (0, number), np.array(part))
         rows.append(replace(empty, bucket_ns=bucket_lowest(held.index, k).tolist(), bucket_count=held.count.tolist()))
     table = INTERVALS.table_of(rows)
-    ((recording, series),) = archived_parts(BoardRows("b" * 32, "panel", table))[0]
-    merged = merge_samples([(recording, series)])
+    (((recording, series),),) = archived_parts(BoardRows("b" * 32, "panel", table)).values()
+    values_of_run = merge_samples([(recording, series)])
     magnitudes = [abs(value) for value in values] if series.two_sided else values
     exceeding = sum(value > limit_ns for value in magnitudes)
-    surely, possibly = merged.exceeded(limit_ns)
+    surely, possibly = values_of_run.exceeded(limit_ns)
     assert surely <= exceeding <= possibly
-    assert merged.n == len(values)
-    assert merged.maximum_ns == max(magnitudes)
+    assert values_of_run.n == len(values)
+    assert values_of_run.maximum_ns == max(magnitudes)
     assert recording.totals[0].sum == sum(values)
     assert recording.timeline.courses[0].count.tolist() == [len(values[::2]), len(values[1::2])]
 
@@ -241,6 +243,51 @@ def test_a_higher_limit_makes_the_same_boards_good(tmp_path: Path) -> None:
         boards = judged_archive(by_hand(tmp_path, JudgeBoards(required)), required).boards
         standing[limit_ns] = {board.result for board in boards}
     assert standing == {12_000: {ArchivedResult.EXCEEDS}, 31_000: {ArchivedResult.WITHIN}}
+
+
+def _held_at(single: ArchiveRow, k: int) -> ArchiveRow:
+    """The same interval in buckets of another resolution."""
+    held = Histogram.from_values(np.repeat(single.bucket_ns, single.bucket_count), k)
+    return replace(single, bucket_ns=bucket_lowest(held.index, k).tolist(), bucket_count=held.count.tolist())
+
+
+@pytest.mark.parametrize("k", [INTERVAL_K, 3, 8])
+def test_several_runs_of_a_board_are_judged_together(tmp_path: Path, k: int) -> None:
+    """As after each start of its probe; the second run may have another resolution."""
+    rows = list(_hours(0, 40))
+    rows += [(kind, replace(_held_at(one, k), run="run-later")) for kind, one in _hours(0, 30)]
+    bad = row(machine(1), "run-later", (0, 0), np.array([500_000]))
+    archive = write(tmp_path, [*rows, *_hours(1, 40), ("panel", bad), *_hours(2, 40)])
+    judgment = judged_archive(by_hand(archive, JudgeBoards(LIMIT)), LIMIT)
+    boards = {one.board: one for one in judgment.boards}
+    assert [boards[machine(number)].result for number in range(3)] == [
+        ArchivedResult.WITHIN,
+        ArchivedResult.EXCEEDS,
+        ArchivedResult.WITHIN,
+    ]
+    several = boards[machine(0)]
+    assert (several.runs, several.n, several.measured_ns) == (2, 140_000, 70 * HOUR_NS)
+
+
+@pytest.mark.parametrize(("limit_ns", "within"), [(11_000, False), (17_000, True)])
+def test_a_finer_run_does_not_make_a_coarser_one_finer(tmp_path: Path, limit_ns: int, within: bool) -> None:
+    """Values of 12 µs are in the bucket from 8,192 ns on, with k = 0; those of 9 and 10 µs of the other run are not."""
+    coarse = row(machine(0), "coarse", (0, 0), np.full(30_000, 12_000))
+    coarse = replace(coarse, bucket_ns=[8_192], bucket_count=[30_000])
+    fine = row(machine(0), "fine", (0, 0), np.repeat([9_000, 10_000], 30_000))
+    required = Requirement(limit_ns)
+    (judged,) = by_hand(write(tmp_path, [("panel", fine), ("panel", coarse)]), JudgeBoards(required))
+    assert judged.result is (ArchivedResult.WITHIN if within else ArchivedResult.NOT_SHOWN)
+
+
+def test_a_board_that_cannot_be_judged_does_not_hide_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, [*_hours(0, 60), *_hours(1, 40)])
+    monkeypatch.setattr(merged, "MOST_COUNT", 50_000)
+    first, second = sorted(by_hand(tmp_path, JudgeBoards(LIMIT)), key=lambda one: one.board != machine(0))
+    assert (first.result, first.p_value, "50000" in first.reason) == (ArchivedResult.NOT_SHOWN, 1.0, True)
+    assert second.result is ArchivedResult.WITHIN
 
 
 @pytest.mark.parametrize(("lost", "missed"), [(1, 0), (0, 1)])
