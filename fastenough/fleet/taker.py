@@ -220,7 +220,7 @@ def _content(chunk: Chunk, now_s: float) -> _Content:
         raise BadInput(f"{name}: intervals are not in order")
     waiting = [] if is_board_on_time(chunk, now_s) else _waiting(intervals, now_s)
     after = chunk.first + len(intervals) - len(waiting) if intervals else chunk.oldest
-    intervals = tuple(filter(_is_dated, _without_ahead(intervals, now_s)))
+    intervals = tuple(map(_as_measured, filter(_is_dated, _without_ahead(intervals, now_s))))
     if len(_days_of(intervals)) > _MOST_DAYS:
         raise BadInput(f"{name}: a chunk has intervals of more than {_MOST_DAYS} days")
     known = [part for part in parts if not isinstance(part, Event) or not is_ahead(part.at.wall_ns, now_s)]
@@ -230,7 +230,13 @@ def _content(chunk: Chunk, now_s: float) -> _Content:
 
 def _is_dated(interval: Interval) -> bool:
     """Whether an interval is after 1970.  No job could read an archive with an earlier one, which is skipped."""
-    return min(interval.begin_wall_ns, interval.end_wall_ns) >= 0
+    return min(interval.begin_wall_ns, interval.end_wall_ns, _as_measured(interval).begin_wall_ns) >= 0
+
+
+def _as_measured(interval: Interval) -> Interval:
+    """The interval as long by the wall clock as by CLOCK_MONOTONIC: the wall clock may have been set within it."""
+    length_ns = interval.end_mono_ns - interval.begin_mono_ns
+    return replace(interval, begin_wall_ns=interval.end_wall_ns - length_ns)
 
 
 def _without_ahead(intervals: Sequence[Interval], now_s: float) -> tuple[Interval, ...]:

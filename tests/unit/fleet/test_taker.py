@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from pyarrow import parquet
 from sqlalchemy import event, func, select
 
 from fastenough.fleet import tables
@@ -142,6 +143,34 @@ def test_an_interval_before_1970_is_skipped_and_lost(bench: ShardBench, edge: st
     taken = bench.store(replace(chunk, lines=tuple(json.dumps(line).encode() + b"\n" for line in lines)))
     assert (dict(taken.answers), taken.refused) == ({board().machine: Stored(board().run, 3)}, ())
     assert bench.stored() == [row for row in intervals(3) if row[2] != 1]
+    assert _lost(bench) == 1
+
+
+@pytest.mark.parametrize("begin_s", [30, int(BEGIN_S) + 3600])
+def test_an_interval_within_which_the_clock_was_set_is_as_long_as_measured(bench: ShardBench, begin_s: int) -> None:
+    """A board without a clock begins in 1970; one whose clock is late is set forward, one whose clock is early back."""
+    chunk = board().chunk(0, 3)
+    lines = [json.loads(line) for line in chunk.lines]
+    (first,) = (line for line in lines if line["type"] == "interval" and line["seq"] == 0)
+    first["begin"]["wall_ns"] = begin_s * 10**9
+    bench.store(replace(chunk, lines=tuple(json.dumps(line).encode() + b"\n" for line in lines)))
+    assert bench.stored() == intervals(3)
+    rows = [row for path in bench.folder.rglob("*.parquet") for row in parquet.read_table(path).to_pylist()]
+    begin_ns = int(BEGIN_S) * 10**9
+    bounds = {(row["interval"], row["begin_ns"] - begin_ns, row["end_ns"] - begin_ns) for row in rows}
+    assert bounds == {(number, number * 60 * 10**9, (number + 1) * 60 * 10**9) for number in range(3)}
+    assert {partition.month for partition in bench.archive.partitions()} == {"2026-11"}
+    with bench.history.reading() as connection:
+        assert min(connection.execute(select(tables.INTERVAL.c.begin_s)).scalars()) == int(BEGIN_S)
+
+
+def test_an_interval_that_is_longer_than_the_time_since_1970_is_skipped(bench: ShardBench) -> None:
+    chunk = board().chunk(0, 2)
+    lines = [json.loads(line) for line in chunk.lines]
+    (first,) = (line for line in lines if line["type"] == "interval" and line["seq"] == 0)
+    first["begin"]["wall_ns"], first["end"]["wall_ns"] = 1, 59 * 10**9
+    bench.store(replace(chunk, lines=tuple(json.dumps(line).encode() + b"\n" for line in lines)))
+    assert bench.stored() == [row for row in intervals(2) if row[2] == 1]
     assert _lost(bench) == 1
 
 
