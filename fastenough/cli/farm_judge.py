@@ -158,6 +158,9 @@ def _why_not(cpu: CpuEvidence) -> str:
         return f"{found.surely:,} of {found.n:,} values above {above}"
     if found.possibly > cpu.requirement.miss_rate * found.n:
         return f"{found.possibly:,} of {found.n:,} values may be above {above}: this limit is within a bucket"
+    if cpu.never and cpu.dense:
+        required = words.exact_time(cpu.requirement.return_time_ns)
+        return f"{words.duration(found.time_ns)} measured is too short for a return time of {required}"
     if not (cpu.steady and cpu.resolved):
         return "disturbances are not stationary, or depend on each other for too long"
     if cpu.higher is not None:

@@ -32,6 +32,8 @@ COLUMNS = (
     "bucket_ns",
     "bucket_count",
 )
+_LONGEST_NS = 2 * 3600 * 10**9
+"""No interval is longer: the greatest --report of probes is 1 h."""
 _CORRECTED = "_corrected"
 _ID = 0
 
@@ -71,7 +73,7 @@ def _recording(board: str, series: Series, rows: arrow.Table) -> Recording:
     index = np.asarray(bucket_index(lowest, k))
     begin_ns, end_ns = integers(rows.column("begin_ns")), integers(rows.column("end_ns"))
     measured = integers(rows.column("count")) > 0
-    covered_ns = int(np.maximum(end_ns - begin_ns, 0)[measured].sum())
+    covered_ns = int(_lengths_ns(begin_ns, end_ns)[measured].sum())
     total = Histogram(k)
     if measured.any():
         minimum, maximum = (
@@ -98,6 +100,17 @@ def _recording(board: str, series: Series, rows: arrow.Table) -> Recording:
         aggregate=aggregate,
         over_time=lambda: _timeline(rows, k, (index, count, offsets)),
     )
+
+
+def _lengths_ns(begin_ns: IntArray, end_ns: IntArray) -> IntArray:
+    """How long each interval of a run certainly was: at most its usual length, and 0 if that is unknown.
+
+    Takers of earlier versions stored both ends by the board's clock, which may have been set in between.
+    """
+    lengths_ns = np.maximum(end_ns - begin_ns, 0)
+    ascending = np.sort(lengths_ns[lengths_ns > 0])
+    usual_ns = int(ascending[(ascending.size - 1) // 2]) if ascending.size else 0
+    return np.minimum(lengths_ns, usual_ns if usual_ns <= _LONGEST_NS else 0)
 
 
 def _buckets(rows: arrow.Table) -> tuple[IntArray, IntArray, IntArray]:

@@ -290,6 +290,38 @@ def test_a_board_that_cannot_be_judged_does_not_hide_the_others(
     assert second.result is ArchivedResult.WITHIN
 
 
+@pytest.mark.parametrize(
+    ("bounds_s", "measured_s"),
+    [
+        ([(-1_000_000, 300), (300, 600), (600, 900)], 900),
+        ([(0, 300), (300, 10**8), (10**8, 10**8 + 300)], 900),
+        ([(0, 300), (300, 600), (9000, 900)], 600),
+        ([(9000, 300), (300, 600)], 300),
+        ([(0, 300), (300, 600), (600, 700)], 700),
+        ([(-1_000_000, 300)], 0),
+        ([(0, 300)], 300),
+        ([(0, 3601)], 3601),
+    ],
+)
+def test_no_interval_is_longer_than_is_usual_for_its_run(
+    tmp_path: Path, bounds_s: list[tuple[int, int]], measured_s: int
+) -> None:
+    """Archives of earlier takers have both ends by the clock of the board, which may have been set in between."""
+    many = np.full(300_000, 10_000)
+    rows = []
+    for number, bounds in enumerate(bounds_s):
+        begin_ns, end_ns = (BEGIN_NS + at_s * 10**9 for at_s in bounds)
+        rows.append(("panel", replace(row(machine(0), "run", (0, number), many), begin_ns=begin_ns, end_ns=end_ns)))
+    write(tmp_path, rows)
+    results = {}
+    for return_ns in (5 * 10**9, 30 * 86400 * 10**9):
+        (judged,) = by_hand(tmp_path, JudgeBoards(replace(LIMIT, return_time_ns=return_ns)))
+        assert judged.measured_ns == measured_s * 10**9
+        results[return_ns] = judged.result
+    within = ArchivedResult.WITHIN if measured_s else ArchivedResult.NOT_SHOWN
+    assert list(results.values()) == [within, ArchivedResult.NOT_SHOWN]
+
+
 @pytest.mark.parametrize(("lost", "missed"), [(1, 0), (0, 1)])
 def test_lost_values_and_missed_periods_are_never_within(tmp_path: Path, lost: int, missed: int) -> None:
     rows = list(_hours(0, 40))
