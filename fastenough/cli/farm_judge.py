@@ -21,7 +21,7 @@ from fastenough.cli.commands import Command
 from fastenough.cli.options import RequirementOptions, json_option, requirement_options
 from fastenough.cli.output import print_json, print_table, say, say_list
 from fastenough.fleet.archive import is_one_of_several
-from fastenough.fleet.archived_recording import COLUMNS, archived_parts
+from fastenough.fleet.archived_recording import COLUMNS, archived_parts, missing_intervals
 from fastenough.fleet.board_rows import BoardRows
 from fastenough.model import BadInput, ExitStatus, Requirement
 
@@ -113,7 +113,7 @@ class JudgeBoards:
             cpu for values in merged for cpu in evidence_per_cpu(values, self.required, self.required.confidence)
         ]
         p_value = min(1.0, len(evidence) * min(cpu.p_value for cpu in evidence))
-        reason = next(_lacking(evidence), "")
+        reason = next(_lacking(evidence, missing_intervals(board)), "")
         measured_ns: Counter[int] = Counter()
         for (cpu, _), values in zip(parts, merged, strict=True):
             measured_ns[cpu] += values.duration_ns
@@ -134,11 +134,13 @@ class JudgeBoards:
         )
 
 
-def _lacking(evidence: Sequence[CpuEvidence]) -> Iterator[str]:
-    """Yield what the evidence of a board lacks; nothing if each CPU is within."""
+def _lacking(evidence: Sequence[CpuEvidence], missing: int) -> Iterator[str]:
+    """Yield what the evidence of a board lacks; nothing if each CPU is within.  ``missing``: number of intervals."""
     lost = sum(cpu.values.lost for cpu in evidence)
     if lost:
         yield f"{words.counted(lost, 'value')} lost"
+    if missing:
+        yield f"{words.counted(missing, 'interval')} missing in the archive"
     for name in sorted(filter(is_one_of_several, {cpu.values.name for cpu in evidence})):
         yield f"the archive holds {name} and no other series of the CPU; judge the board by its recordings"
     several = len({cpu.values.name for cpu in evidence}) > 1

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as arrow
 
 from fastenough.analysis.merged import Part
+from fastenough.fleet.archive import month_of
 from fastenough.fleet.board_rows import BoardRows, IntArray, integers
 from fastenough.history.schema import NO_CPU
 from fastenough.model import Role, Series
@@ -47,6 +48,26 @@ def archived_parts(board: BoardRows) -> dict[tuple[int, str], list[Part]]:
     for cpu, rows in _runs_of(board.rows):
         runs.setdefault((cpu, str(rows.column("series")[0].as_py())), []).append(rows)
     return {(cpu, name): list(_parts(board.board, cpu, name, runs[cpu, name])) for cpu, name in sorted(runs)}
+
+
+def missing_intervals(board: BoardRows) -> int:
+    """Number of intervals that the archive does not have of the runs of a board.
+
+    Intervals of a run are numbered from 0; those after the last archived one are unknown.  Those before the first one
+    do not count if they may have been in an earlier month than all of the board: such months may have been removed.
+    """
+    runs = board.rows.column("run").combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    cpu, interval, begin_ns, end_ns = map(board.numbers, ("cpu", "interval", "begin_ns", "end_ns"))
+    oldest = month_of(int(begin_ns.min()) // 10**9)
+    missing = 0
+    begins = np.flatnonzero(np.r_[True, np.diff(runs) != 0])
+    for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), runs.size], strict=True):
+        first = begin + int(interval[begin:end].argmin())
+        length_ns = int(end_ns[first] - begin_ns[first])
+        may_be_removed = 0 < length_ns <= _LONGEST_NS and month_of(int(begin_ns[first] - length_ns) // 10**9) < oldest
+        expected = int(interval[begin:end].max()) + 1 - (int(interval[first]) if may_be_removed else 0)
+        missing += expected - int(np.unique(cpu[begin:end], return_counts=True)[1].min())
+    return missing
 
 
 def _runs_of(rows: arrow.Table) -> Iterator[tuple[int, arrow.Table]]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -320,6 +320,56 @@ def test_no_interval_is_longer_than_is_usual_for_its_run(
         results[return_ns] = judged.result
     within = ArchivedResult.WITHIN if measured_s else ArchivedResult.NOT_SHOWN
     assert list(results.values()) == [within, ArchivedResult.NOT_SHOWN]
+
+
+def _hours_without(gone: Callable[[ArchiveRow], bool], hours: int = 60) -> Iterator[tuple[str, ArchiveRow]]:
+    return ((kind, one) for kind, one in _hours(0, hours) if not gone(one))
+
+
+@pytest.mark.parametrize(
+    ("gone", "missing"),
+    [
+        (lambda one: False, 0),
+        (lambda one: one.interval in (7, 8, 30), 3),
+        (lambda one: one.interval < 5, 5),
+        (lambda one: one.interval == 7 and one.cpu == 1, 1),
+        (lambda one: one.interval == 59 and one.cpu == 1, 1),
+    ],
+)
+def test_a_board_with_missing_intervals_is_not_within(
+    tmp_path: Path, gone: Callable[[ArchiveRow], bool], missing: int
+) -> None:
+    """Its ring removed them before takers stored them, or their part was removed; another run is complete."""
+    other = [(kind, replace(one, run="other")) for kind, one in _hours(0, 20)]
+    write(tmp_path, [*_hours_without(gone), *other, *_hours(1, 60)])
+    boards = {one.board: one for one in by_hand(tmp_path, JudgeBoards(LIMIT))}
+    assert boards[machine(1)].result is ArchivedResult.WITHIN
+    assert boards[machine(0)].result is (ArchivedResult.NOT_SHOWN if missing else ArchivedResult.WITHIN)
+    assert boards[machine(0)].reason.partition(" ")[0] == (str(missing) if missing else "")
+
+
+def test_the_series_of_a_run_may_change_with_the_takers(tmp_path: Path) -> None:
+    rows = [
+        (kind, replace(one, series="timer/later" if one.interval >= 30 else one.series)) for kind, one in _hours(0, 60)
+    ]
+    (judged,) = by_hand(write(tmp_path, rows), JudgeBoards(LIMIT))
+    assert judged.result is ArchivedResult.WITHIN
+
+
+_OCTOBER = 226
+"""Number of the first hour that begins in October."""
+
+
+@pytest.mark.parametrize(
+    ("first", "earlier", "missing"), [(_OCTOBER, None, 0), (_OCTOBER + 1, None, _OCTOBER + 1), (_OCTOBER, 0, _OCTOBER)]
+)
+def test_a_month_that_was_removed_is_not_missing(tmp_path: Path, first: int, earlier: int | None, missing: int) -> None:
+    """Unless its board has an interval of that month, or the first one of the run does not begin the next month."""
+    rows = list(_hours_without(lambda one: one.interval < first, first + 60))
+    if earlier is not None:
+        rows += [(kind, replace(one, run="earlier")) for kind, one in _hours(0, 1)]
+    (judged,) = by_hand(write(tmp_path, rows), JudgeBoards(LIMIT))
+    assert judged.reason.partition(" ")[0] == (str(missing) if missing else "")
 
 
 @pytest.mark.parametrize(("lost", "missed"), [(1, 0), (0, 1)])
