@@ -101,7 +101,7 @@ class CauseRanking:
 class FindCauses:
     """The job: the causes of a board's events above a limit; without one, of the maximum of each recording and CPU.
 
-    ``since_s``: earlier events, and recordings that ended earlier, are omitted.
+    ``since_s``: earlier events, and recordings that ended earlier, are omitted; a maximum is that of the later events.
     """
 
     limit_ns: int | None = None
@@ -125,13 +125,14 @@ class FindCauses:
         threshold_ns = integers(events.column("threshold_ns"))[of_runs | of_time]
         limit_ns = self.limit_ns
         partial = limit_ns is not None and bool(((threshold_ns == 0) | (threshold_ns > limit_ns)).any())
+        recent = events.filter(arrow.array(of_time))
         return BoardCauses(
             board.board,
             board.type,
             len(runs),
             len(runs & set(events.column("run").to_pylist())),
             partial,
-            tuple(_causes(events, [place for place in self._chosen(events).tolist() if of_time[place]])),
+            tuple(_causes(recent, self._chosen(recent).tolist())),
         )
 
     def _chosen(self, events: arrow.Table) -> IntArray:

@@ -152,12 +152,15 @@ def test_since_leaves_earlier_events_and_boards_out(tmp_path: Path, hours: int, 
     assert (total.boards, total.events) == (boards, counts) == (boards, late)
 
 
-def test_the_maximum_of_a_recording_before_since_is_not_replaced_by_a_later_event(tmp_path: Path) -> None:
+def test_the_maximum_of_a_recording_is_that_since_the_time_in_question(tmp_path: Path) -> None:
+    """The recording with the longest latency of all was omitted if that latency was earlier."""
     planted: Planted = {0: [("task a", 900_000), ("task b", 200_000), ("task c", 300_000)]}
     _planted(tmp_path, planted)
-    since_s = BEGIN_NS // 10**9 + 3600
-    assert _counts(_ranking(tmp_path, None, since_s).total.causes) == []
-    assert [found.cause for found in _ranking(tmp_path, LIMIT_NS, since_s).total.causes] == ["task c", "task b"]
+    for hours, maximum, above in ((0, "task a", "acb"), (1, "task c", "cb"), (2, "task c", "c"), (3, None, "")):
+        since_s = BEGIN_NS // 10**9 + hours * 3600
+        assert _counts(_ranking(tmp_path, None, since_s).total.causes) == ([(maximum, 1, 1)] if maximum else [])
+        found = [cause.cause for cause in _ranking(tmp_path, LIMIT_NS, since_s).total.causes]
+        assert found == [f"task {letter}" for letter in above]
 
 
 def test_a_wakeup_with_events_in_two_intervals_is_one(tmp_path: Path) -> None:
