@@ -7,6 +7,7 @@ it.  The parts of a closed month are merged into one file (compaction.py)."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -21,7 +22,7 @@ from pyarrow.dataset import Dataset, dataset
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from fastenough.files import replacing
-from fastenough.model import BadInput
+from fastenough.model import BadInput, FastenoughError
 from fastenough.recording.wakeups import MONITOR
 
 VERSION = 1
@@ -35,6 +36,12 @@ _ONE_OF_SEVERAL = re.compile(r" \(1 of \d{1,9}\)\Z", re.ASCII)
 MOST_NAME = 200
 """Maximum length of a name or cause, in characters."""
 _HIDDEN = "_"
+UNFINISHED = (_HIDDEN, ".unfinished")
+"""Begin and end of the name that a merged file has until its parts are removed."""
+PARTS_KEY = "fastenough-parts"
+"""Metadata of a merged file: the names of its parts, in JSON."""
+_MERGED = re.compile(r"/_?closed-[^/]*\Z")
+_MOST_LISTINGS = 10
 _UNNAMED = "unknown"
 
 
@@ -280,15 +287,53 @@ class FleetArchive:
         return [partition for partition in map(_partition_of, folders) if partition is not None]
 
     def readable(self) -> list[tuple[Partition, str]]:
-        """The files of all tables that readers see, each with its partition."""
-        files = ((_partition_of(path.rpartition("/")[0]), path) for path in sorted(self._paths("")))
+        """The files of all tables that readers see, each with its partition.
+
+        A complete merged file takes the place of its parts even before it has its name: some of them may be removed.
+        Raises FastenoughError if it is removed meanwhile.
+        """
+        paths = self._consistent_paths()
+        merged = {path: parts for path in paths if _is_unfinished(path) and (parts := self._parts_of(path)) is not None}
+        replaced = {part for parts in merged.values() for part in parts}
+        files = ((_partition_of(path.rpartition("/")[0]), path) for path in sorted(paths - replaced))
         return [
             (partition, path)
             for partition, path in files
             if partition is not None
-            and path.endswith(partition.table.suffix)
-            and not path.rpartition("/")[2].startswith(_HIDDEN)
+            and (
+                path in merged
+                or (path.endswith(partition.table.suffix) and not path.rpartition("/")[2].startswith(_HIDDEN))
+            )
         ]
+
+    def _consistent_paths(self) -> set[str]:
+        """Paths of all files.  No merged file is new in the next listing, which shows that this one has all parts."""
+        paths = set(self._paths(""))
+        for _ in range(_MOST_LISTINGS):
+            later = set(self._paths(""))
+            if set(filter(_MERGED.search, paths)) == set(filter(_MERGED.search, later)):
+                return paths
+            paths = later
+        raise FastenoughError(f"archive {self.location}: farm compact is running; run the command again later")
+
+    def _parts_of(self, path: str) -> list[str] | None:
+        """Paths of the parts of an unfinished merged file; None if it is incomplete."""
+        try:
+            names = self.merged_parts(path)
+        except FileNotFoundError:
+            raise FastenoughError(
+                f"archive {self.location}: farm compact changed it meanwhile; run the command again"
+            ) from None
+        return None if names is None else [f"{path.rpartition('/')[0]}/{name}" for name in names]
+
+    def merged_parts(self, path: str) -> list[str] | None:
+        """Names of the parts of an unfinished merged file; None if it is incomplete."""
+        try:
+            held = self.metadata(path).metadata or {}
+        except ValueError:
+            return None
+        names: list[str] = json.loads(held[PARTS_KEY.encode()])
+        return names
 
     def names(self, partition: Partition) -> list[str]:
         """Names of the files of a partition, in order."""
@@ -335,6 +380,11 @@ def _partition_of(folder: str) -> Partition | None:
     if match is None:
         return None
     return Partition(match[2], match[3], int(match[4], 16), EVENTS if match[1] else INTERVALS)
+
+
+def _is_unfinished(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return name.startswith(UNFINISHED[0]) and name.endswith(UNFINISHED[1])
 
 
 def part_place(partition: Partition, name: str) -> PartPlace | None:

@@ -2,8 +2,9 @@
 """Compaction of a fleet's archive: merge the parts of a closed month and shard into one file, sorted by board.
 
 Readers never see an interval twice: the file is written under a name that they skip, then its parts are removed, then
-it gets its name.  In the meantime readers miss intervals of the month and shard; object stores allow no better order.
-A killed process leaves a file that lists its parts, and the next call completes its work.
+it gets its name.  In the meantime other readers miss intervals of the month and shard; object stores allow no better
+order.  The commands of fastenough read the merged file instead.  A killed process leaves a file that lists its parts,
+and the next call completes its work.
 
 Takers continue meanwhile: they never change a part up to their committed position, and only such parts are merged.  One
 process merges at a time, by a lock that no taker takes."""
@@ -22,16 +23,22 @@ from pathlib import Path
 import duckdb
 from sqlalchemy import Connection, text
 
-from fastenough.fleet.archive import FleetArchive, Partition, PartPlace, month_of, part_place
+from fastenough.fleet.archive import (
+    PARTS_KEY,
+    UNFINISHED,
+    FleetArchive,
+    Partition,
+    PartPlace,
+    month_of,
+    part_place,
+)
 from fastenough.fleet.tables import stored_position
 from fastenough.history import History
 from fastenough.history.rollups import DAY_S
 from fastenough.model import FastenoughError
 
 _CLOSED_AFTER_S = 2 * DAY_S
-_PARTS_KEY = "fastenough-parts"
 _NAME = re.compile(r"closed-(\d{4,})(\.[a-z]+)", re.ASCII)
-_UNFINISHED = ("_", ".unfinished")
 _BLOCK = 1 << 20
 _MEMORY = "1GB"
 
@@ -100,7 +107,7 @@ def _merged(
         locked.execute(text("SELECT 1"))  # fails if the lock was lost with its connection
         with merged.open("rb") as stream:
             blocks = iter(lambda: stream.read(_BLOCK), b"")
-            archive.put(f"{partition.folder}/{_UNFINISHED[0]}{goal}{_UNFINISHED[1]}", blocks)
+            archive.put(f"{partition.folder}/{UNFINISHED[0]}{goal}{UNFINISHED[1]}", blocks)
     _end_unfinished(archive, partition)
     return CompactedPartition(partition.table.name, partition.type, partition.month, partition.shard, len(parts), rows)
 
@@ -125,7 +132,7 @@ def _merge(archive: FleetArchive, partition: Partition, parts: Sequence[str], go
         engine.register("parts", archive.dataset(paths))
         engine.execute(
             f"COPY (SELECT * FROM parts ORDER BY {key}) TO '{goal}' (FORMAT parquet, COMPRESSION zstd, KV_METADATA "
-            f"{{'{table.version_key}': '{table.version}', '{_PARTS_KEY}': '{json.dumps(parts)}'}})"
+            f"{{'{table.version_key}': '{table.version}', '{PARTS_KEY}': '{json.dumps(parts)}'}})"
         )
         engine.execute(f"SELECT count(*), count(DISTINCT ({key})) FROM '{goal}'")
         rows, different = engine.fetchone() or (0, 0)
@@ -140,13 +147,12 @@ def _merge(archive: FleetArchive, partition: Partition, parts: Sequence[str], go
 def _end_unfinished(archive: FleetArchive, partition: Partition) -> None:
     """Remove the parts of each merged file, then give it its name; remove a merged file that is incomplete."""
     for name in archive.names(partition):
-        if name.startswith(_UNFINISHED[0]) and name.endswith(_UNFINISHED[1]):
+        if name.startswith(UNFINISHED[0]) and name.endswith(UNFINISHED[1]):
             path = f"{partition.folder}/{name}"
-            try:
-                held = archive.metadata(path).metadata or {}
-            except ValueError:
+            parts = archive.merged_parts(path)
+            if parts is None:
                 archive.remove(path)
                 continue
-            for part in json.loads(held[_PARTS_KEY.encode()]):
+            for part in parts:
                 archive.remove(f"{partition.folder}/{part}")
-            archive.move(path, f"{partition.folder}/{name[len(_UNFINISHED[0]) : -len(_UNFINISHED[1])]}")
+            archive.move(path, f"{partition.folder}/{name[len(UNFINISHED[0]) : -len(UNFINISHED[1])]}")

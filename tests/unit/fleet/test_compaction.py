@@ -15,6 +15,7 @@ import duckdb
 import pytest
 
 from fastenough.fleet.archive import VERSION_KEY, FleetArchive, Partition
+from fastenough.fleet.board_rows import board_groups, rows_of, shard_files
 from fastenough.fleet.compaction import CompactedPartition, closed_partitions, compact, is_closed
 from fastenough.fleet.simulated import CPUS
 from fastenough.model import BadInput, FastenoughError
@@ -130,6 +131,71 @@ def test_whoever_is_killed_doubles_and_loses_nothing(
     _compact(bench)
     assert _seen(bench) == intervals(5)
     assert len(list(bench.folder.rglob("*.*"))) == 1
+
+
+def _read(bench: ShardBench) -> list[tuple[str, int, int]]:
+    """As the commands of fastenough read the archive."""
+    boards = [
+        board_rows
+        for files in shard_files(str(bench.folder))
+        for group in board_groups(files)
+        for board_rows in rows_of(files, group, ["count"])
+    ]
+    return sorted((row["run"], row["cpu"], row["interval"]) for read in boards for row in read.rows.to_pylist())
+
+
+@pytest.mark.parametrize(("name", "nth"), [("put", 0), ("remove", 0), ("remove", 1), ("remove", 3), ("move", 0)])
+def test_jobs_read_each_interval_once_although_a_merge_was_killed(
+    bench: ShardBench, monkeypatch: pytest.MonkeyPatch, name: str, nth: int
+) -> None:
+    with monkeypatch.context() as patched, pytest.raises(_Killed):
+        _die_at(name, nth, patched)
+        _compact(bench)
+    bench.store(board().chunk(4, 1))
+    assert _read(bench) == intervals(5)
+    _compact(bench)
+    assert _read(bench) == intervals(5)
+
+
+def test_jobs_read_each_interval_once_at_each_step_of_a_merge(
+    bench: ShardBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of a second merge, which replaces the file of the first one."""
+    seen: list[str] = []
+
+    def read(name: str) -> None:
+        if name != "metadata":
+            seen.append(name)
+            with monkeypatch.context() as undisturbed:
+                for step, act in unpatched.items():
+                    undisturbed.setattr(FleetArchive, step, act)
+                assert _read(bench) == intervals(count)
+
+    unpatched = {name: getattr(FleetArchive, name) for name in ("metadata", "put", "remove", "move")}
+    for count in (4, 5):
+        with monkeypatch.context() as patched:
+            _before_each_change(read, patched)
+            assert _compact(bench)
+        assert _read(bench) == intervals(count)
+        bench.store(board().chunk(count, 1))
+    assert seen.count("put") == seen.count("move") == 2 and seen.count("remove") == 4 + 2
+
+
+def test_a_listing_during_a_merge_is_repeated(bench: ShardBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may miss the merged file, which was written after its folder was read, and parts that were removed since."""
+    with monkeypatch.context() as patched, pytest.raises(_Killed):
+        _die_at("remove", 2, patched)
+        _compact(bench)
+    listings = [0]
+    paths = FleetArchive._paths
+
+    def listed(self: FleetArchive, folder: str) -> list[str]:
+        listings[0] += 1
+        return [path for path in paths(self, folder) if listings[0] > 1 or "closed" not in path]
+
+    monkeypatch.setattr(FleetArchive, "_paths", listed)
+    assert _read(bench) == intervals(4)
+    assert listings == [3]
 
 
 def _before_each_change(act: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
