@@ -239,6 +239,13 @@ def _as_measured(interval: Interval) -> Interval:
     return replace(interval, begin_wall_ns=interval.end_wall_ns - length_ns)
 
 
+def _event_as_measured(event: EventRow, interval: Interval) -> EventRow:
+    """The event by the wall clock at the end of its interval, if this was set by a second or more in between."""
+    at_ns = interval.end_wall_ns - (interval.end_mono_ns - event.mono_ns)
+    within = interval.begin_mono_ns <= event.mono_ns <= interval.end_mono_ns
+    return replace(event, at_ns=at_ns) if within and abs(at_ns - event.at_ns) >= 10**9 else event
+
+
 def _without_ahead(intervals: Sequence[Interval], now_s: float) -> tuple[Interval, ...]:
     """The intervals that are not ahead of this machine's clock.
 
@@ -425,7 +432,7 @@ class _Writing:
         self.rows += [(kind, row) for row in rows]
         for interval in new:
             events = event_rows(machine, content.chunk.run, content.head, interval.seq, content.before[interval.seq])
-            self.events += [(kind, event) for event in events]
+            self.events += [(kind, _event_as_measured(event, interval)) for event in events]
 
     def _machine_fault(self, content: _Content) -> str:
         """Why chunks of this machine are refused, or empty; a boot id that returns after another shows two machines."""

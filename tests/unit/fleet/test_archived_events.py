@@ -16,6 +16,7 @@ from pyarrow.dataset import dataset
 
 from fastenough.fleet.archive import EVENTS, FleetArchive
 from fastenough.fleet.archived_events import event_rows
+from fastenough.fleet.chunk import Chunk
 from fastenough.fleet.compaction import closed_partitions, compact
 from fastenough.fleet.stream import StreamState
 from fastenough.model import FastenoughError
@@ -66,6 +67,29 @@ def test_the_whole_wakeup_is_archived_not_its_first_station(bench: ShardBench) -
         f"monitor/expiry-to-return station=expiry-to-return (1 of {len(of_cpu)})"
     }
     assert max(row["max_ns"] for row in rows) == max(RUN.latencies_ns)
+
+
+def _begun_in_1970(chunk: Chunk) -> Chunk:
+    """The same recording by a clock that was set just before the end of its first interval."""
+    parts = [json.loads(line) for line in chunk.lines]
+    (first,) = [place for place, part in enumerate(parts) if part["type"] == "interval" and part["seq"] == 0]
+    late_ns = parts[first]["begin"]["wall_ns"] - 30 * 10**9
+    for at in (parts[first]["begin"], *(event["at"] for event in parts[:first])):
+        at["wall_ns"] -= late_ns
+    return replace(chunk, lines=tuple(line_bytes(part) for part in parts))
+
+
+def test_events_before_the_clock_was_set_are_dated_like_their_interval(tmp_path: Path) -> None:
+    dates = []
+    for folder, chunk in (("right", RUN.chunk(0, 4)), ("set", _begun_in_1970(RUN.chunk(0, 4)))):
+        (tmp_path / folder).mkdir()
+        other = ShardBench(tmp_path / folder)
+        other.store(chunk)
+        other.history.close()
+        paths = other.folder.rglob(f"*{EVENTS.suffix}")
+        rows = [row for path in paths for row in parquet.read_table(path).to_pylist()]
+        dates.append(sorted((row["mono_ns"], row["at_ns"]) for row in rows))
+    assert dates[0] == dates[1] and len(dates[0]) == len(RUN.latencies_ns)
 
 
 def test_each_wakeup_of_an_interval_is_one_row() -> None:
