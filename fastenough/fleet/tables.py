@@ -24,6 +24,7 @@ from sqlalchemy import (
     select,
     text,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 
 from fastenough.history import History
 from fastenough.history.database import put
@@ -146,6 +147,16 @@ def stored_position(connection: Connection, shard: int) -> ShardPosition | None:
 def _position(connection: Connection, question: Select[Any]) -> ShardPosition | None:
     row = connection.execute(question).mappings().one_or_none()
     return None if row is None else ShardPosition(row["stream"], row["epoch"], row["sequence"])
+
+
+def enter_position(connection: Connection, shard: int, position: ShardPosition) -> bool:
+    """Enter and lock the position of a shard that has none; False if it has one.
+
+    A missing row cannot be locked: a second taker waits here until the first one has entered it.
+    """
+    insert: Any = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[connection.dialect.name](SHARD)
+    entering = insert.values(shard=shard, **asdict(position)).on_conflict_do_nothing().returning(SHARD.c.shard)
+    return connection.execute(entering).first() is not None
 
 
 def put_position(connection: Connection, shard: int, position: ShardPosition) -> None:

@@ -100,9 +100,10 @@ class Shard:
         """Position from which to read this stream; removes the parts of failed transactions from the archive."""
         with self._history.writing() as connection:
             # locked: what another taker is about to commit must not be removed from the archive
-            stored = locked_position(connection, self.number)
-            begin = _begin_in(state, stored)
-            last = stored or begin
+            first = ShardPosition(state.made, 0, 0)
+            tables.enter_position(connection, self.number, first)
+            last = locked_position(connection, self.number) or first
+            begin = _begin_in(state, last)
             # also after the loss of a stream: the boards publish again what was not stored
             self._archive.drop_from(PartPlace(self.number, last.epoch, last.sequence + 1))
             put_position(connection, self.number, begin)
@@ -167,10 +168,8 @@ def _is_in(position: ShardPosition, state: StreamState) -> bool:
     return position.stream == state.made and position.sequence <= state.last
 
 
-def _begin_in(state: StreamState, stored: ShardPosition | None) -> ShardPosition:
+def _begin_in(state: StreamState, stored: ShardPosition) -> ShardPosition:
     """Position from which to read a stream; with a new epoch if numbers are used again, as after a loss of messages."""
-    if stored is None:
-        return ShardPosition(state.made, 0, 0)
     if _is_in(stored, state):
         return stored
     return ShardPosition(state.made, stored.epoch + 1, 0 if stored.stream != state.made else state.last)

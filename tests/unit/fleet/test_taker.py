@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,7 @@ from pyarrow import parquet
 from sqlalchemy import event, func, select
 
 from fastenough.fleet import tables
+from fastenough.fleet.archive import FleetArchive, Partition
 from fastenough.fleet.chunk import Chunk, Stored, unpacked
 from fastenough.fleet.simulated import CPUS, SimulatedBoard
 from fastenough.fleet.stream import Message, StreamState
@@ -37,6 +39,7 @@ from fastenough.history.rollups import DAY_S
 from fastenough.history.schema import ALL_CPUS, HOUR, MONTH
 from fastenough.model import BadInput, FastenoughError
 from tests.support.fleet_shard import BEGIN_S, STREAM, ShardBench, board, fail_after_the_part, intervals
+from tests.support.postgresql import running_server
 
 
 @pytest.fixture
@@ -300,6 +303,34 @@ def test_a_stream_that_lost_its_end_is_read_from_there(bench: ShardBench) -> Non
     assert bench.position.sequence == 1
     bench.store(board().chunk(2, 1))
     assert bench.stored() == intervals(3)
+
+
+@pytest.mark.slow
+def test_two_takers_that_start_at_once_remove_no_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither has a position yet; the second one looks into the archive when the first one has stored something."""
+    reached, go = threading.Event(), threading.Event()
+    listed = FleetArchive._partitions_of
+
+    def waiting(self: FleetArchive, shard: int) -> list[Partition]:
+        if threading.current_thread() is late:
+            reached.set()
+            go.wait(2)
+        return listed(self, shard)
+
+    with running_server() as server:
+        bench = ShardBench(tmp_path, database=server.url)
+        with bench.history.writing() as connection:
+            connection.execute(tables.SHARD.delete())
+        monkeypatch.setattr(FleetArchive, "_partitions_of", waiting)
+        late = threading.Thread(target=lambda: Shard(bench.history, bench.archive, bench.shard.number).position(STREAM))
+        late.start()
+        assert reached.wait(60)
+        bench.position = bench.shard.position(STREAM)
+        bench.store(board().chunk(0, 1))
+        go.set()
+        late.join()
+        assert bench.stored() == intervals(1)
+        bench.history.close()
 
 
 def test_two_boards_with_one_machine_id_are_quarantined(bench: ShardBench) -> None:
