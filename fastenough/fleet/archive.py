@@ -268,11 +268,21 @@ class FleetArchive:
 
         Lists the names of types and months, and the files of this shard only: takers call it at each start.
         """
-        for partition in self._partitions_of(place.shard):
-            for name in self.names(partition):
-                part = part_place(partition, name)
-                if part is not None and part >= place:
-                    self.remove(f"{partition.folder}/{name}")
+        for path, _ in self.parts_from(place):
+            self.remove(path)
+
+    def parts_from(self, place: PartPlace) -> list[tuple[str, PartPlace]]:
+        """The parts of a shard from a position on, with their positions."""
+        files = self._files_of(place.shard)
+        places = ((f"{partition.folder}/{name}", part_place(partition, name)) for partition, name in files)
+        return [(path, part) for path, part in places if part is not None and part >= place]
+
+    def has_files(self, shard: int) -> bool:
+        """Whether a shard has files of any name, so that something was stored."""
+        return bool(self._files_of(shard))
+
+    def _files_of(self, shard: int) -> list[tuple[Partition, str]]:
+        return [(partition, name) for partition in self._partitions_of(shard) for name in self.names(partition)]
 
     def _partitions_of(self, shard: int) -> list[Partition]:
         """The partitions of a shard that may exist: of every table, type and month."""

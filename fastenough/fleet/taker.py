@@ -96,18 +96,51 @@ class Shard:
     def __init__(self, history: History, archive: FleetArchive, number: int, site: str = "") -> None:
         self._history, self._archive, self.number, self._site = history, archive, number, site
 
-    def position(self, state: StreamState) -> ShardPosition:
-        """Position from which to read this stream; removes the parts of failed transactions from the archive."""
+    def position(self, state: StreamState, oldest: int | None) -> ShardPosition:
+        """Position from which to read this stream; removes the part of a failed transaction from the archive.
+
+        ``oldest``: number of the oldest message of the shard in the stream; None: there is none.  Raises BadInput, and
+        removes nothing, if the archive belongs to another database or to a later state of this one.
+        """
+        first = ShardPosition(state.made, 0, 0)
         with self._history.writing() as connection:
             # locked: what another taker is about to commit must not be removed from the archive
-            first = ShardPosition(state.made, 0, 0)
-            tables.enter_position(connection, self.number, first)
+            if tables.enter_position(connection, self.number, first):
+                self._require_no_files()
+                return first
             last = locked_position(connection, self.number) or first
+            self._drop_failed(last, oldest if _is_in(last, state) else 0)
             begin = _begin_in(state, last)
-            # also after the loss of a stream: the boards publish again what was not stored
-            self._archive.drop_from(PartPlace(self.number, last.epoch, last.sequence + 1))
             put_position(connection, self.number, begin)
         return begin
+
+    def _require_no_files(self) -> None:
+        """Raise BadInput if the shard has files: the position is committed before the first one is written."""
+        if self._archive.has_files(self.number):
+            raise BadInput(
+                f"archive {self._archive.location}: it has files of shard {self.number:x}, but the database has no "
+                "position of this shard; nothing was changed; pass --database of this archive, or a new --archive"
+            )
+
+    def _drop_failed(self, last: ShardPosition, oldest: int | None) -> None:
+        """Remove the part that a failed transaction left behind a position; ``oldest``: as of `position`.
+
+        There is at most one, and the stream still holds its messages.  If the stream was lost (``oldest`` is 0), the
+        boards publish them again.  Raises BadInput for other parts: their boards were told that they are stored.
+        """
+        parts = self._archive.parts_from(PartPlace(self.number, last.epoch, last.sequence + 1))
+        places = sorted({place for _, place in parts})
+        if not places:
+            return
+        is_held = oldest is not None and oldest <= places[0].sequence
+        if len(places) > 1 or places[0].epoch != last.epoch or not is_held:
+            raise BadInput(
+                f"archive {self._archive.location}: files of shard {self.number:x} from "
+                f"{places[0].epoch:04}-{places[0].sequence:012} on are newer than this database; nothing was changed; "
+                "pass --database of this archive, or move these files elsewhere (boards publish again what they hold)"
+            )
+        for path, _ in parts:
+            self._archive.remove(path)
 
     def drop_old_days(self) -> None:
         """Delete the single intervals that the database no longer keeps."""
@@ -507,6 +540,7 @@ class Taker:
         self._turn = asyncio.Lock()
 
     async def run(self) -> None:
+        """Raises BadInput if the archive is that of another database."""
         await asyncio.gather(*map(self._take, self._shards))
 
     async def _take(self, shard: Shard) -> None:
@@ -514,6 +548,8 @@ class Taker:
         while True:
             try:
                 await self._take_on(shard)
+            except BadInput:  # the archive is that of another database
+                raise
             except Exception as error:  # server or database went away, or another taker was quicker: read on anew
                 reason = str(error) or type(error).__name__
                 if reason != last or time.monotonic() - said_s > _SAY_AGAIN_S:
@@ -523,8 +559,9 @@ class Taker:
 
     async def _take_on(self, shard: Shard) -> None:
         state = await self._stream.state()
+        oldest = [message.sequence for message in await self._stream.read(shard.number, 0, 1)]
         async with self._turn:
-            position = await asyncio.to_thread(shard.position, state)
+            position = await asyncio.to_thread(shard.position, state, oldest[0] if oldest else None)
         forgotten_s, cleaned_s = time.monotonic(), -_CLEAN_S
         while True:
             messages = await self._stream.read(shard.number, position.sequence, _MOST)

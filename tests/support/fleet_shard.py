@@ -36,7 +36,11 @@ class ShardBench:
         self.history = tables.opened(database or f"sqlite:///{folder}/history.sqlite")
         self.archive = FleetArchive(archive or str(self.folder))
         self.shard = Shard(self.history, self.archive, shard_of(board().machine), site)
-        self.position = self.shard.position(STREAM)
+        self.start()
+
+    def start(self, state: StreamState = STREAM, oldest: int | None = 1) -> None:
+        """As a taker that is started; ``oldest``: number of the shard's oldest message in the stream."""
+        self.position = self.shard.position(state, oldest)
 
     def store(self, *chunks: Chunk) -> Taken:
         first = self.position.sequence + 1

@@ -24,7 +24,7 @@ from fastenough.recording import Event
 from fastenough.recording.building import line_bytes
 from fastenough.recording.head import Instant
 from fastenough.recording.reader import head_of
-from tests.support.fleet_shard import BEGIN_S, ShardBench, board, fail_after_the_part
+from tests.support.fleet_shard import BEGIN_S, STREAM, ShardBench, board, fail_after_the_part
 from tests.support.recorded_causes import CULPRITS, CausedRun, seen_causes
 
 pytestmark = pytest.mark.check
@@ -194,7 +194,7 @@ def test_a_failed_transaction_leaves_no_event_behind(
     bench.store(RUN.chunk(0, 1))
     fail_after_the_part(bench, monkeypatch, RUN.chunk(1, 2))
     assert len(_seen(bench)) == 3
-    bench.position = bench.shard.position(state or StreamState("today", 10**6))
+    bench.start(state or STREAM)
     assert _seen(bench) == _truth(RUN, intervals=1)
     bench.store(RUN.chunk(1, 1))
     bench.store(RUN.chunk(2, 2))
@@ -287,7 +287,7 @@ def test_a_merge_that_is_killed_doubles_and_loses_no_event(bench: ShardBench, mo
         with monkeypatch.context() as patched, pytest.raises(InterruptedError):
             patched.setattr(FleetArchive, name, dying)
             _compacted(bench)
-        bench.shard.position(StreamState("today", 10**6))
+        bench.start()
     _compacted(bench)
     assert _seen(bench) == _truth(RUN)
     assert len(list(bench.folder.rglob("*.*"))) == 2

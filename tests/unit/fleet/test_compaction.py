@@ -19,7 +19,7 @@ from fastenough.fleet.board_rows import board_groups, rows_of, shard_files
 from fastenough.fleet.compaction import CompactedPartition, closed_partitions, compact, is_closed
 from fastenough.fleet.simulated import CPUS
 from fastenough.model import BadInput, FastenoughError
-from tests.support.fleet_shard import BEGIN_S, STREAM, ShardBench, board, fail_after_the_part, intervals
+from tests.support.fleet_shard import BEGIN_S, ShardBench, board, fail_after_the_part, intervals
 from tests.support.postgresql import running_server
 
 _NEXT_YEAR_S = BEGIN_S + 366 * 86400
@@ -98,7 +98,7 @@ def test_open_months_stay_as_they_are(bench: ShardBench) -> None:
 def test_a_part_that_was_not_committed_is_left_to_its_taker(bench: ShardBench, monkeypatch: pytest.MonkeyPatch) -> None:
     fail_after_the_part(bench, monkeypatch, board().chunk(4, 1))
     assert [one.files for one in _compact(bench)] == [4]
-    bench.position = bench.shard.position(STREAM)
+    bench.start()
     bench.store(board().chunk(4, 1))
     assert _seen(bench) == intervals(5)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import threading
@@ -18,10 +19,10 @@ from sqlalchemy import event, func, select
 
 from fastenough.fleet import tables
 from fastenough.fleet.archive import FleetArchive, Partition
-from fastenough.fleet.chunk import Chunk, Stored, unpacked
+from fastenough.fleet.chunk import SHARDS, Chunk, Stored, unpacked
 from fastenough.fleet.simulated import CPUS, SimulatedBoard
-from fastenough.fleet.stream import Message, StreamState
-from fastenough.fleet.taker import Shard
+from fastenough.fleet.stream import ChunkStream, Message, StreamState
+from fastenough.fleet.taker import Shard, Taker
 from fastenough.history import (
     OWNER,
     BoardCondition,
@@ -274,7 +275,7 @@ def test_a_failed_transaction_leaves_nothing_behind(
     bench.store(board().chunk(0, 1))
     fail_after_the_part(bench, monkeypatch, board().chunk(1, 2))
     assert len(list(bench.folder.rglob("*.parquet"))) == 2
-    bench.position = bench.shard.position(state)
+    bench.start(state)
     assert bench.stored() == intervals(1)
     bench.store(board().chunk(1, 1))
     bench.store(board().chunk(2, 1))
@@ -292,17 +293,109 @@ def test_two_takers_of_one_shard_do_not_store_twice(bench: ShardBench) -> None:
 
 def test_a_stream_that_begins_anew_replaces_no_part(bench: ShardBench) -> None:
     bench.store(board().chunk(0, 1))
-    bench.position = bench.shard.position(StreamState("tomorrow", 0))
+    bench.start(StreamState("tomorrow", 0), None)
     bench.store(board().chunk(1, 1))
     assert bench.stored() == intervals(2)
 
 
 def test_a_stream_that_lost_its_end_is_read_from_there(bench: ShardBench) -> None:
     bench.store(board().chunk(0, 1), board().chunk(1, 1))
-    bench.position = bench.shard.position(StreamState("today", 1))
+    bench.start(StreamState("today", 1))
     assert bench.position.sequence == 1
     bench.store(board().chunk(2, 1))
     assert bench.stored() == intervals(3)
+
+
+def _contents(bench: ShardBench) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in bench.folder.rglob("*.*")}
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_an_archive_of_another_database_is_refused(tmp_path: Path, bench: ShardBench, merged: bool) -> None:
+    """As if the command was started in another directory, with its default database."""
+    bench.store(board().chunk(0, 1))
+    if merged:
+        (part,) = bench.folder.rglob("*.parquet")
+        part.rename(part.with_name("closed-0001.parquet"))
+    before = _contents(bench)
+    other = Shard(tables.opened(f"sqlite:///{tmp_path}/other.sqlite"), bench.archive, bench.shard.number)
+    for _ in range(2):
+        with pytest.raises(BadInput):
+            other.position(STREAM, 1)
+    assert _contents(bench) == before
+    bench.start()
+    assert bench.stored() == intervals(1)
+
+
+def _set_back(bench: ShardBench, position: tables.ShardPosition) -> None:
+    """As if the database was restored from a backup."""
+    with bench.history.writing() as connection:
+        tables.put_position(connection, bench.shard.number, position)
+
+
+@pytest.mark.parametrize(
+    ("parts", "state", "oldest"),
+    [
+        (1, STREAM, 3),
+        (1, STREAM, None),
+        (2, STREAM, 4),
+        (2, STREAM, None),
+        (2, StreamState("tomorrow", 0), None),
+        (2, StreamState("today", 1), 1),
+    ],
+)
+def test_parts_after_a_backup_of_the_database_are_refused(
+    bench: ShardBench, parts: int, state: StreamState, oldest: int | None
+) -> None:
+    """Their boards were told that they are stored, and the stream no longer has them."""
+    bench.store(board().chunk(0, 1))
+    backup = bench.position
+    for number in range(1, 1 + parts):
+        bench.store(board().chunk(number, 1))
+    before = _contents(bench)
+    assert len(before) == 1 + parts
+    _set_back(bench, backup)
+    for _ in range(2):
+        with pytest.raises(BadInput):
+            bench.start(state, oldest)
+    assert _contents(bench) == before
+
+
+def test_a_part_of_a_later_epoch_is_refused(bench: ShardBench) -> None:
+    bench.store(board().chunk(0, 1))
+    backup = bench.position
+    bench.start(StreamState("tomorrow", 0), None)
+    bench.store(board().chunk(1, 1))
+    before = _contents(bench)
+    _set_back(bench, backup)
+    for state in (STREAM, StreamState("tomorrow", 9)):
+        with pytest.raises(BadInput):
+            bench.start(state)
+    assert _contents(bench) == before
+
+
+class _Stream(ChunkStream):
+    """One of another server, without messages."""
+
+    def __init__(self) -> None:
+        pass
+
+    async def state(self) -> StreamState:
+        return STREAM
+
+    async def read(self, shard: int, after: int, most: int) -> list[Message]:
+        return []
+
+
+def test_a_taker_ends_if_the_archive_is_of_another_database(tmp_path: Path, bench: ShardBench) -> None:
+    bench.store(board().chunk(0, 1))
+    history = tables.opened(f"sqlite:///{tmp_path}/other.sqlite")
+    shards = [Shard(history, bench.archive, number) for number in range(SHARDS)]
+    said: list[str] = []
+    with pytest.raises(BadInput):
+        asyncio.run(asyncio.wait_for(Taker(_Stream(), shards, 0.1, said.append).run(), 60))
+    assert said == []
+    assert bench.stored() == intervals(1)
 
 
 @pytest.mark.slow
@@ -322,10 +415,12 @@ def test_two_takers_that_start_at_once_remove_no_part(tmp_path: Path, monkeypatc
         with bench.history.writing() as connection:
             connection.execute(tables.SHARD.delete())
         monkeypatch.setattr(FleetArchive, "_partitions_of", waiting)
-        late = threading.Thread(target=lambda: Shard(bench.history, bench.archive, bench.shard.number).position(STREAM))
+        late = threading.Thread(
+            target=lambda: Shard(bench.history, bench.archive, bench.shard.number).position(STREAM, 1)
+        )
         late.start()
         assert reached.wait(60)
-        bench.position = bench.shard.position(STREAM)
+        bench.start()
         bench.store(board().chunk(0, 1))
         go.set()
         late.join()
