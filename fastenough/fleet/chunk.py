@@ -22,6 +22,8 @@ _MACHINE_ID = re.compile(r"[0-9a-f]{32}")
 _RUN = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _MOST_PACKED = 1 << 20
 _MOST_BYTES = 16 << 20
+_MOST_LINES = 1 << 14
+"""The publisher sends at most 1 MiB of lines beside the first interval; an event has more than 64 bytes."""
 _MOST_INTERVALS = 1 << 40
 _MOST_NS = 1 << 63
 
@@ -108,10 +110,29 @@ def unpacked(payload: bytes, machine: str) -> Chunk:
     now_ns = preface.get("now_ns")
     if now_ns is not None and not _is_number(now_ns, _MOST_NS):
         raise BadInput(f"a chunk of {machine} has no valid time of its board")
-    lines = rest.splitlines(keepends=True)
+    head, *lines = _lines_of(rest, machine)
+    return Chunk(machine, kind[:200], run, preface["first"], preface["oldest"], head, tuple(lines), now_ns)
+
+
+def _lines_of(text: bytes, machine: str) -> list[bytes]:
+    """The lines of a chunk, at least one; counted before they are split, since a short message may state millions."""
+    if text.count(b"\n") + text.count(b"\r") > _MOST_LINES:
+        raise BadInput(f"a chunk of {machine} has more than {_MOST_LINES} lines")
+    lines = text.splitlines(keepends=True)
     if not lines or not lines[-1].endswith(b"\n"):
         raise BadInput(f"a chunk of {machine} is cut off")
-    return Chunk(machine, kind[:200], run, preface["first"], preface["oldest"], lines[0], tuple(lines[1:]), now_ns)
+    return lines
+
+
+def stated_size(payload: bytes) -> int:
+    """Length of the text that `unpacked` makes of a message, or of the message if it is greater."""
+    try:
+        size = zstandard.frame_content_size(payload)
+    except zstandard.ZstdError:
+        size = 0
+    if size > _MOST_BYTES:  # it is refused
+        size = 0
+    return max(len(payload), size if size >= 0 else _MOST_BYTES)
 
 
 def _is_number(value: object, bound: int = _MOST_INTERVALS) -> bool:

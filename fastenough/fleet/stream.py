@@ -19,7 +19,7 @@ from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, DiscardPolicy, RetentionPolicy, StorageType
 from nats.js.errors import BadRequestError, NotFoundError
 
-from fastenough.fleet.chunk import SHARDS
+from fastenough.fleet.chunk import SHARDS, stated_size
 from fastenough.model import Unavailable
 
 STREAM = "fastenough-ring"
@@ -35,8 +35,8 @@ _FEW = 8
 _AT_ONCE = 32
 """Messages of one request beyond these; each has at most 1 MiB."""
 _CONSUMER_S = 60.0
-_MOST_BYTES = 8 << 20
-"""Of messages that are read at once, so that a transaction fits into memory."""
+_MOST_BYTES = 32 << 20
+"""Of the unpacked contents of one transaction, without its last message, so that it fits into memory."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class ChunkStream:
                 return messages
             after = found.seq or 0
             messages.append(Message(after, (found.subject or "").rpartition(".")[2], found.data or b""))
-        if len(messages) < most:
+        if not is_full(messages, most):
             await self._read_more(shard, messages, most)
         return messages
 
@@ -196,7 +196,17 @@ def _subject(shard: int) -> str:
 
 def is_full(messages: Sequence[Message], most: int) -> bool:
     """Whether these are so many, or so long, that more may follow in the stream."""
-    return len(messages) >= most or sum(len(one.payload) for one in messages) >= _MOST_BYTES
+    return len(messages) >= most or sum(stated_size(message.payload) for message in messages) >= _MOST_BYTES
+
+
+def fitting(messages: Sequence[Message]) -> Sequence[Message]:
+    """The first messages, at least one, whose contents fit into one transaction."""
+    total = 0
+    for number, message in enumerate(messages, 1):
+        total += stated_size(message.payload)
+        if total >= _MOST_BYTES:
+            return messages[:number]
+    return messages
 
 
 def shards_of(taker: int, takers: int) -> list[int]:

@@ -21,7 +21,7 @@ from fastenough.fleet.ahead import AheadPart, AheadRuns, is_board_on_time
 from fastenough.fleet.archive import ArchiveRow, EventRow, FleetArchive, PartPlace, archived_name
 from fastenough.fleet.archived_events import event_rows
 from fastenough.fleet.chunk import Chunk, Stored, unpacked
-from fastenough.fleet.stream import ChunkStream, Message, StreamState, is_full
+from fastenough.fleet.stream import ChunkStream, Message, StreamState, fitting, is_full
 from fastenough.fleet.tables import MachineRow, ShardPosition, locked_position, put_position
 from fastenough.history import BoardColumns, History, refresh_summaries
 from fastenough.history.boards import declare_boards, enter_run, lock_boards
@@ -71,10 +71,11 @@ class Taken:
 
 @dataclass(frozen=True)
 class _Content:
-    """A chunk, parsed and checked.  ``before``: by number of an interval, the events between the one before and it.
+    """A chunk, parsed and checked, without its lines.
 
-    ``intervals``: without those ahead of this machine's clock.  ``waiting``: those ahead that the board is to keep;
-    ``next``: the number after all others."""
+    ``before``: by number of an interval, the events between the one before and it.  ``intervals``: without those ahead
+    of this machine's clock.  ``waiting``: those ahead that the board is to keep; ``next``: the number after all others.
+    """
 
     chunk: Chunk
     head: Head
@@ -157,6 +158,7 @@ class Shard:
         Raises FastenoughError where another taker has stored some of them, or the database cannot be used, and OSError
         where the archive cannot be used.
         """
+        messages = fitting(messages)
         try:
             return self._store_all(position, messages)
         except Exception as error:
@@ -257,6 +259,7 @@ def _content(chunk: Chunk, now_s: float) -> _Content:
         raise BadInput(f"{name}: a chunk has intervals of more than {_MOST_DAYS} days")
     known = [part for part in parts if not isinstance(part, Event) or not is_ahead(part.at.wall_ns, now_s)]
     events = tuple(part for part in known if isinstance(part, Event))
+    chunk = replace(chunk, lines=())
     return _Content(chunk, head, intervals, events, _events_before(known), _ahead_part(waiting), after)
 
 
@@ -582,7 +585,8 @@ class Taker:
                 async with self._turn:
                     await asyncio.to_thread(shard.drop_old_days)
                 cleaned_s = time.monotonic()
-            if not is_full(messages, _MOST):
+            is_behind = bool(messages) and position.sequence < messages[-1].sequence
+            if not is_behind and not is_full(messages, _MOST):
                 await asyncio.sleep(self._gather_s)
 
     async def _answer(self, taken: Taken) -> None:

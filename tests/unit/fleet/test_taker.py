@@ -17,9 +17,9 @@ import zstandard
 from pyarrow import parquet
 from sqlalchemy import event, func, select
 
-from fastenough.fleet import tables
+from fastenough.fleet import stream, tables
 from fastenough.fleet.archive import FleetArchive, Partition
-from fastenough.fleet.chunk import SHARDS, Chunk, Stored, unpacked
+from fastenough.fleet.chunk import SHARDS, Chunk, Stored, stated_size, unpacked
 from fastenough.fleet.simulated import CPUS, SimulatedBoard
 from fastenough.fleet.stream import ChunkStream, Message, StreamState
 from fastenough.fleet.taker import Shard, Taker
@@ -453,6 +453,9 @@ def test_days_that_are_over_leave_the_database_but_not_the_archive(bench: ShardB
     assert bench.archive.count() == CPUS
 
 
+_SHORT_EVENT = b'{"type":"event","kind":"note","at":{"mono_ns":1,"wall_ns":1}}\n'
+
+
 @pytest.mark.parametrize(
     "payload",
     [
@@ -472,6 +475,8 @@ def test_days_that_are_over_leave_the_database_but_not_the_archive(bench: ShardB
         replace(board().chunk(0, 1), head=board(1).head()).packed(),
         replace(board().chunk(0, 1), lines=(b"[1]\n",)).packed(),
         SimulatedBoard(0, 86400.0, BEGIN_S - 100 * 86400, 0.0).chunk(0, 65).packed(),
+        replace(board().chunk(0, 1), lines=(20_000 * _SHORT_EVENT, *board().chunk(0, 1).lines)).packed(),
+        replace(board().chunk(0, 1), lines=(20_000 * b"\r", *board().chunk(0, 1).lines)).packed(),
     ],
     ids=lambda payload: f"{len(payload)} bytes",
 )
@@ -498,6 +503,39 @@ def test_a_chunk_that_cannot_be_stored_stops_no_other(bench: ShardBench, pattern
     assert [one.machine for part in taken for one in part.refused] == [bad.machine]
     assert {machine for part in taken for machine, _ in part.answers} == {good.machine}
     assert bench.stored() == intervals(1)
+
+
+def test_as_many_lines_as_a_publisher_sends_are_stored(bench: ShardBench) -> None:
+    """1 MiB of the shortest events."""
+    chunk = board().chunk(0, 1)
+    assert not bench.store(replace(chunk, lines=((1 << 20) // 100 * _SHORT_EVENT, *chunk.lines))).refused
+    assert bench.stored() == intervals(1)
+
+
+def test_a_transaction_is_limited_by_the_length_of_its_contents(
+    bench: ShardBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each message is short, but its text has 400 KiB; the next transaction begins with what was left."""
+    monkeypatch.setattr(stream, "_MOST_BYTES", 1 << 20)
+    chunks = [board().chunk(number, 1) for number in range(5)]
+    long = [replace(chunk, lines=((400 << 10) * b" " + chunk.lines[0],)) for chunk in chunks]
+    assert bench.store(*long).position.sequence == 3
+    assert bench.store(*long[3:]).position.sequence == 5
+    assert bench.stored() == intervals(5)
+
+
+@pytest.mark.parametrize(
+    ("payload", "size"),
+    [
+        (b"", 0),
+        (b"no zstd", 7),
+        (zstandard.compress(bytes(5 << 20)), 5 << 20),
+        (zstandard.ZstdCompressor(write_content_size=False).compress(b"x"), 16 << 20),
+    ],
+    ids=["empty", "damaged", "stated", "not stated"],
+)
+def test_the_size_of_a_message_is_what_it_takes_unpacked(payload: bytes, size: int) -> None:
+    assert stated_size(payload) == size
 
 
 def test_a_stated_size_above_the_limit_is_not_allocated() -> None:
