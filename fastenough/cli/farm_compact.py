@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import click
@@ -15,6 +16,7 @@ from fastenough.cli.progress import Work
 from fastenough.fleet import tables
 from fastenough.fleet.archive import FleetArchive
 from fastenough.fleet.compaction import CompactedPartition, closed_partitions, compact
+from fastenough.model import FastenoughError
 
 
 @click.command("compact", cls=Command, example="fastenough farm compact --archive archive")
@@ -26,18 +28,30 @@ def command(archive: str, database: str, as_json: bool) -> None:
 
     A month is closed two days after its end.  Its files are merged into one for each table, type of board and shard.  A
     later call merges intervals that boards have published since, and completes the work of a killed one.  Takers
-    continue to store data during a merge.
+    continue to store data during a merge.  A month that cannot be merged stays as it is; the others are merged.
     """
     files, history = FleetArchive(archive), tables.opened(database)
     done: list[CompactedPartition] = []
+    errors: list[FastenoughError | OSError] = []
     with Work("looking for closed months") as work:
         closed = closed_partitions(files, history.wall_s())
         left = list(closed)
         work.step("merging closed months", lambda: 1 - len(left) / len(closed))
         while left:
-            merged = compact(files, history, left[0])
-            done += [] if merged is None else [merged]
+            try:
+                merged = compact(files, history, left[0])
+                done += [] if merged is None else [merged]
+            except (FastenoughError, OSError) as error:
+                errors.append(error)
             del left[0]
+    if done or not errors:
+        _print(done, as_json)
+    if errors:
+        errors[0].add_note(f"partitions that were not merged: {len(errors)} of {len(closed)}; the first one:")
+        raise errors[0]
+
+
+def _print(done: Sequence[CompactedPartition], as_json: bool) -> None:
     if as_json:
         print_json({"compacted": [asdict(partition) for partition in done]})
     elif done:

@@ -35,7 +35,7 @@ from fastenough.fleet.archive import (
 from fastenough.fleet.tables import stored_position
 from fastenough.history import History
 from fastenough.history.rollups import DAY_S
-from fastenough.model import FastenoughError
+from fastenough.model import BadInput, FastenoughError
 
 _CLOSED_AFTER_S = 2 * DAY_S
 _NAME = re.compile(r"closed-(\d{4,})(\.[a-z]+)", re.ASCII)
@@ -68,13 +68,17 @@ def closed_partitions(archive: FleetArchive, now_s: float) -> list[Partition]:
 def compact(archive: FleetArchive, history: History, partition: Partition) -> CompactedPartition | None:
     """Merge the files of a closed month and shard; None if there is nothing to merge.
 
-    Raises FastenoughError, and removes nothing, if rows would be lost or if the files contain a row twice.
+    Raises FastenoughError, and removes nothing, if rows would be lost, if the files contain a row twice or if one is
+    damaged; BadInput if the archive is that of another database.
     """
     with _turn(history) as locked:
         with history.reading() as connection:
             stored = stored_position(connection, partition.shard)
         if stored is None:
-            return None
+            raise BadInput(
+                f"archive {archive.location}: it has files of shard {partition.shard:x}, but the database has no "
+                "position of this shard; pass --database of this archive"
+            )
         return _merged(archive, partition, PartPlace(partition.shard, stored.epoch, stored.sequence), locked)
 
 
@@ -103,7 +107,11 @@ def _merged(
     goal = f"closed-{number:04}{partition.table.suffix}"
     with tempfile.TemporaryDirectory() as scratch:
         merged = Path(scratch) / "merged.parquet"
-        rows = _merge(archive, partition, parts, merged)
+        try:
+            rows = _merge(archive, partition, parts, merged)
+        except (ValueError, duckdb.Error) as error:  # of pyarrow and DuckDB; some have several lines
+            reason = str(error).partition("\n")[0][:200]
+            raise FastenoughError(f"{partition.folder}: a file is damaged, nothing was changed: {reason}") from error
         locked.execute(text("SELECT 1"))  # fails if the lock was lost with its connection
         with merged.open("rb") as stream:
             blocks = iter(lambda: stream.read(_BLOCK), b"")

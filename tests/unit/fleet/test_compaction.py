@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
+from click.testing import CliRunner
 
+from fastenough.cli import farm_compact
+from fastenough.fleet import tables
 from fastenough.fleet.archive import VERSION_KEY, FleetArchive, Partition
 from fastenough.fleet.board_rows import board_groups, rows_of, shard_files
 from fastenough.fleet.compaction import CompactedPartition, closed_partitions, compact, is_closed
@@ -328,6 +333,57 @@ def test_a_copied_part_is_refused_and_nothing_removed(bench: ShardBench) -> None
     with pytest.raises(FastenoughError):
         _compact(bench)
     assert len(list(bench.folder.rglob("*.*"))) == 5
+
+
+def _command(
+    bench: ShardBench, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[dict[str, Any]] | None, Exception | None]:
+    """Merges that ``farm compact`` reports, if any, and its error."""
+    monkeypatch.setattr(farm_compact.tables, "opened", lambda url: bench.history)
+    done = CliRunner().invoke(farm_compact.command, [f"--archive={bench.folder}", "--json"])
+    return json.loads(done.stdout)["compacted"] if done.stdout else None, done.exception
+
+
+def _cut_off(part: Path) -> None:
+    part.write_bytes(part.read_bytes()[:-9])
+
+
+def _with_other_values(part: Path) -> None:
+    content = bytearray(part.read_bytes())
+    content[100:300] = bytes(200)
+    part.write_bytes(content)
+
+
+def _copy(part: Path) -> None:
+    part.with_name("0000-000000000000.parquet").write_bytes(part.read_bytes())
+
+
+@pytest.mark.parametrize("damage", [_cut_off, _with_other_values, _copy])
+def test_a_partition_that_cannot_be_merged_stops_no_other(
+    bench: ShardBench, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None]
+) -> None:
+    for first in range(4, 6):
+        bench.store(replace(board().chunk(first, 1), type="a"))
+    damage(min(bench.folder.glob("type=a/**/*.parquet")))
+    before = sorted(bench.folder.glob("type=a/**/*.parquet"))
+    done, error = _command(bench, monkeypatch)
+    assert [(one["type"], one["files"]) for one in done or []] == [("simulated", 4)]
+    assert isinstance(error, FastenoughError)
+    assert sorted(bench.folder.glob("type=a/**/*.parquet")) == before
+
+
+def test_nothing_is_merged_by_another_database(bench: ShardBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    with bench.history.writing() as connection:
+        connection.execute(tables.SHARD.delete())
+    done, error = _command(bench, monkeypatch)
+    assert done is None and isinstance(error, BadInput)
+    assert _seen(bench) == intervals(4)
+
+
+def test_an_archive_without_closed_months_is_merged_by_any_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _command(ShardBench(tmp_path), monkeypatch) == ([], None)
 
 
 def test_other_files_are_no_part(bench: ShardBench) -> None:
