@@ -21,6 +21,7 @@ from fastenough.cli.output import JSON_VERSION, clean, print_table
 from fastenough.farm.child_process import python_path
 from fastenough.farm.lab import free_ports
 from fastenough.fleet.supervised_process import Usage
+from fastenough.fleet.tables import KEPT_DAYS
 from fastenough.fleet.trial import FleetTrialResult
 from fastenough.link import LocalLink
 from fastenough.model import BadInput, ExitStatus, FastenoughError
@@ -29,6 +30,8 @@ from fastenough.words import output_lines
 _DEFAULT_FOR_NS = 600 * 10**9
 _DEFAULT_INTERVAL_NS = 60 * 10**9
 _LEAST_INTERVAL_NS = 10**9
+_MOST_HOURS = 24 * KEPT_DAYS - 1
+"""Of a fleet: takers delete older intervals, and the trial counts them up to an hour after its boards have ended."""
 
 
 def _lines(module: str, *options: object) -> Iterator[bytes]:
@@ -69,6 +72,10 @@ def _fleet(boards: int, options: _FleetOptions, as_json: bool) -> ExitStatus:
     for_ns, interval_ns = options["for_ns"], options["interval_ns"]
     if interval_ns < _LEAST_INTERVAL_NS or for_ns < 2 * interval_ns:
         raise BadInput("--interval must be at least 1s, and --for at least twice as long as the interval")
+    if for_ns > _MOST_HOURS * 3600 * 10**9:
+        raise BadInput(
+            f"--for is longer than {_MOST_HOURS}h, after which takers delete the first intervals; shorten it"
+        )
     archive = _new_archive(options["folder"]) if options["folder"] else ""
     result = None
     for line in _lines("fastenough.fleet.trial", archive, boards, interval_ns / 1e9, for_ns / 1e9):
@@ -83,7 +90,7 @@ def _fleet(boards: int, options: _FleetOptions, as_json: bool) -> ExitStatus:
     if as_json:
         print(json.dumps({"version": JSON_VERSION} | asdict(result)))
     else:
-        _print_result(result, for_ns)
+        _print_result(result)
     whole = result.published == result.stored == result.archived
     return ExitStatus.DONE if whole else ExitStatus.FAIL
 
@@ -99,12 +106,12 @@ def _new_archive(folder: Path) -> Path:
     return archive
 
 
-def _print_result(result: FleetTrialResult, for_ns: int) -> None:
+def _print_result(result: FleetTrialResult) -> None:
     rows = [
         [
             name,
             f"{usage.cpu_s:.1f}",
-            f"{usage.cpu_s / (for_ns / 1e9):.1%}",
+            f"{usage.cpu_s / result.seconds:.1%}",
             f"{usage.memory_mib:.0f}",
             str(usage.restarts),
         ]
@@ -142,7 +149,7 @@ def _print_result(result: FleetTrialResult, for_ns: int) -> None:
     "for_ns",
     type=DURATION,
     default=_DEFAULT_FOR_NS,
-    help="Time for which the fleet publishes  [default: 10min]",
+    help=f"Time for which the fleet publishes, at most {_MOST_HOURS}h  [default: 10min]",
 )
 @click.option(
     "--interval",
