@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, Unpack
@@ -78,15 +79,30 @@ def command(machine: str, action: str, value: str, as_json: bool, **sending: Unp
     printed, and a trace that it sends is stored in a file.  The exit status is 4 if the board refuses the order or does
     not answer.
     """
-    out = sending["out"]
-    if out is not None and (out.exists() or not out.parent.is_dir()):
-        raise BadInput(f"--out {out}: the file exists, or its directory does not; name a new file")
     value = _plan_value(Path(value)) if action == "plan" and value else value
     order = make_order(machine, action, value, sending["signer"], sending["valid_ns"] / 1e9)
+    out = sending["out"] or Path(f"trace-{order.id}.tar.gz")
+    if sending["out"] or action == "trace":
+        _require_new(out)
     message = signed(order, sending["key"])
     answer = asyncio.run(send(sending["server"], order, message, sending["wait_ns"] / 1e9))
     answer = answer or Acknowledgement(order.id, _UNANSWERED, "", "")
-    return _print_result(_result_of(answer, out or Path(f"trace-{order.id}.tar.gz")), as_json)
+    error = _store(answer.attachment, out)
+    file = str(out) if answer.attachment and error is None else None
+    status = _print_result(OrderResult(answer.order, answer.state, answer.reason, answer.detail, file), as_json)
+    if error is not None:
+        raise error
+    return status
+
+
+class _UnwrittenFile(Exception):
+    """Ends an attempt to write a file."""
+
+
+def _require_new(path: Path) -> None:
+    """Raise BadInput for a file that exists or cannot be written; the board sends its content once."""
+    with suppress(_UnwrittenFile), new_file(path):
+        raise _UnwrittenFile
 
 
 def _plan_value(path: Path) -> str:
@@ -99,13 +115,15 @@ def _plan_value(path: Path) -> str:
     return packed_plan(content)
 
 
-def _result_of(answer: Acknowledgement, out: Path) -> OrderResult:
-    """The result to print; the attachment of the answer is stored in ``out``."""
-    if answer.attachment:
-        with new_file(out) as stream:
-            stream.write(answer.attachment)
-    file = str(out) if answer.attachment else None
-    return OrderResult(answer.order, answer.state, answer.reason, answer.detail, file)
+def _store(content: bytes, path: Path) -> BadInput | OSError | None:
+    """Write the file that a board sent, if any; returns the error, since the result is printed before it."""
+    try:
+        if content:
+            with new_file(path) as stream:
+                stream.write(content)
+    except (BadInput, OSError) as error:
+        return error
+    return None
 
 
 def _print_result(result: OrderResult, as_json: bool) -> ExitStatus:

@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from fastenough.cli import farm_try
+from fastenough.cli import farm_order, farm_try
+from fastenough.fleet.orders import Acknowledgement, Order
 from fastenough.fleet.supervised_process import Usage
 from fastenough.fleet.trial import FleetTrialResult
 from fastenough.model import BadInput
+
+MACHINE = "0b1c5d7e9f00112233445566778899aa"
 
 
 def _try(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[Result, int]:
@@ -43,3 +48,55 @@ def test_the_share_of_a_cpu_is_that_of_the_whole_trial(monkeypatch: pytest.Monke
     """Also of the time for which it waits for late intervals."""
     done, _ = _try(monkeypatch, "--for=40h")
     assert "1.0%" in done.stdout
+
+
+def _trace(
+    monkeypatch: pytest.MonkeyPatch, words: Sequence[str], before_answer: Callable[[], object]
+) -> tuple[Result, int]:
+    """Order a trace of a board that answers; the number of orders that were sent."""
+    sent: list[Order] = []
+
+    async def send(server: str, order: Order, message: bytes, wait_s: float) -> Acknowledgement:
+        sent.append(order)
+        before_answer()
+        return Acknowledgement(order.id, "done", "", "", b"content")
+
+    monkeypatch.setattr(farm_order, "send", send)
+    monkeypatch.setattr(farm_order, "signed", lambda order, key: b"")
+    options = ["--nats=nats://127.0.0.1:1", "--sign=key", "--signer=ann", "--json"]
+    return CliRunner().invoke(farm_order.command, [MACHINE, "trace", "10min", *options, *words]), len(sent)
+
+
+def test_a_trace_is_stored_in_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done, sent = _trace(monkeypatch, [], str)
+    (file,) = tmp_path.iterdir()
+    assert (sent, done.exception, file.read_bytes()) == (1, None, b"content")
+    assert json.loads(done.stdout)["file"] == file.name
+
+
+@pytest.mark.parametrize("words", [[], ["--out=link"], ["--out=missing/file"]])
+def test_a_trace_that_cannot_be_stored_is_not_ordered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """A directory that was removed has no room for a file, for root neither."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    if words:
+        (folder / "link").symlink_to("nowhere")
+    else:
+        folder.rmdir()
+    done, sent = _trace(monkeypatch, words, str)
+    assert isinstance(done.exception, BadInput)
+    assert sent == 0
+
+
+def test_the_answer_is_printed_before_an_error_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    done, sent = _trace(monkeypatch, [f"--out={folder}/trace"], folder.rmdir)
+    assert isinstance(done.exception, BadInput)
+    assert sent == 1
+    document = json.loads(done.stdout)
+    assert (document["state"], document["file"]) == ("done", None)
