@@ -265,9 +265,17 @@ class _Pull:
                 if len(chunk) < CHUNK:
                     break
             whole = self._spool.size(file.name)
-            return not whole or self._ring.sha256(file, whole) == self._spool.sha256(file.name)
+            if not whole and not file.bytes:
+                return True
+            same = self._ring.sha256(file, whole) == self._spool.sha256(file.name)
         except RecordingGone:
             return True  # what is here of it is all that will ever be
+        if offset < file.bytes:
+            raise FastenoughError(
+                f"{file.name}: the board sent {offset} of {file.bytes} bytes; pull again; if this repeats, check the "
+                "disk of the board (dmesg), or remove this file there"
+            )
+        return same
 
     def _has_end(self, file: RingFile) -> bool:
         with self._spool.opened(file.name) as stream:

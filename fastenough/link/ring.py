@@ -20,10 +20,11 @@ MOST_BYTES = 1 << 30
 _MOST_FILES = 100_000
 _TIMEOUT_S = 120.0
 _LINE = re.compile(r"(?P<bytes>\d{1,12}) (?P<name>(?P<serial>\d{10})-(?P<run>[0-9A-Za-z-]{1,60})\.jsonl)")
-_NO_FOLDER, _NO_FILE = 3, 4
+_NO_FOLDER, _NO_FILE, _NOT_READABLE = 3, 4, 5
 _LIST = f"""[ -n "$1" ] && cd -- "$1" 2>/dev/null && [ -r . ] || exit {_NO_FOLDER}
 for file in [0-9]*.jsonl; do [ -L "$file" ] || [ ! -f "$file" ] || stat -c '%s %n' -- "$file" 2>/dev/null; done; true"""
 _READ = f"""cd -- "$1" && [ -f "$2" ] && [ ! -L "$2" ] || exit {_NO_FILE}
+true 2>/dev/null <"./$2" || {{ [ -f "$2" ] && exit {_NOT_READABLE}; exit {_NO_FILE}; }}
 tail -c "+$3" -- "$2" | head -c "$4\""""
 _HASH = f"""cd -- "$1" && [ -f "$2" ] && [ ! -L "$2" ] || exit {_NO_FILE}
 head -c "$3" -- "$2" | sha256sum"""
@@ -65,8 +66,16 @@ class Ring:
         return sorted(files, key=lambda file: (file.serial, file.run_id))
 
     def read(self, file: RingFile, offset: int) -> bytes:
-        """Return at most a chunk from an offset on, empty behind the end; raise RecordingGone."""
+        """Return at most a chunk from an offset on, empty behind the end; raise RecordingGone.
+
+        A chunk is also shorter if the board could not read the file to its end: its length must be compared.
+        """
         answer = self._ask(_READ, file, str(offset + 1), str(CHUNK))
+        if answer.status == _NOT_READABLE:
+            raise FastenoughError(
+                f"{self._link.name}: no permission to read {self.folder}/{file.name}; log in as the owner of the ring "
+                "or as a user who may use sudo"
+            )
         if answer.status or len(answer.stdout) > CHUNK:
             raise FastenoughError(f"{self._link.name}: {file.name} cannot be read (status {answer.status})")
         return answer.stdout
