@@ -355,8 +355,7 @@ class _Run:
         self.reasons = self.reasons or self._last_words(error)
         if self._beside is not None and self.main.writer is not None and not self._beside.ended:
             self._beside.end(Outcome.FAILED, self.reasons)
-        if self.own.writer is not None and self.own.outcome is None:
-            self.own.fail(self.reasons, self.context.store.load(self.own.writer.id))
+        self.own.fail(self.reasons, self.context.store)
         return explained
 
     def _board_counts(self) -> Counted | None:

@@ -230,8 +230,8 @@ def _end(transcript: Transcript, own: RunSpec, store: RunStore, error: Fastenoug
     if transcript.writer is None:
         unfit = isinstance(error, NotApplicable)
         transcript.make(own, Outcome.NOT_APPLICABLE if unfit else Outcome.FAILED, str(error))
-    elif transcript.outcome is None:
-        transcript.fail([str(error)], store.load(transcript.writer.id))
+    else:
+        transcript.fail([str(error)], store)
 
 
 _KNOWN = ("report", "affinity", "comm")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -95,6 +96,7 @@ class Transcript:
         self._used = used
         self._by = {} if implementation is None else {"implementation": implementation}
         self.revise: Callable[[JsonLine], JsonLine] = dict
+        self._turn = threading.RLock()
         self._head_line: JsonLine = {}
         self._names: dict[int, str] = {}
         self.writer: Writer | None = None
@@ -113,7 +115,14 @@ class Transcript:
         return self._added.profile
 
     def take(self, raw: bytes) -> str | None:
-        """Pass one line on and return its type; return None for an incomplete line, left by a killed probe."""
+        """Pass one line on and return its type; return None for an incomplete line, left by a killed probe.
+
+        Raises FastenoughError for a line after the end, which may be one that ``fail`` wrote meanwhile.
+        """
+        with self._turn:
+            return self._take(raw)
+
+    def _take(self, raw: bytes) -> str | None:
         if not raw.endswith(b"\n"):
             return None
         try:
@@ -169,6 +178,8 @@ class Transcript:
     def _write(self, raw: bytes) -> None:
         if self.writer is None:
             raise FastenoughError("the probe's output has no head; build probe and bench from the same version")
+        if self.outcome is not None:
+            raise FastenoughError("the probe's output continues after its end; build probe and bench from one version")
         try:
             self.writer.line(raw)
         except FastenoughError as error:
@@ -183,9 +194,11 @@ class Transcript:
         self._write(line_bytes(head_line(head)))
         self._close(unmeasured_end(outcome, reason))
 
-    def fail(self, reasons: Sequence[str], recorded: Recording) -> None:
-        """End a run as failed whose probe has not written its end."""
-        self._close(end_of_recording(recorded, Outcome.FAILED, reasons))
+    def fail(self, reasons: Sequence[str], store: RunStore) -> None:
+        """End a run as failed; does nothing if the run has not begun, or has its end."""
+        with self._turn:
+            if self.writer is not None and self.outcome is None:
+                self._close(end_of_recording(store.load(self.writer.id), Outcome.FAILED, reasons))
 
     def _close(self, end: End) -> None:
         self._write(line_bytes(end_line(end)))

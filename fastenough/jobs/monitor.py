@@ -74,15 +74,12 @@ class MonitorRun:
         """Wait for the end of its recording; where it writes none, its fault is the end.  Raises StorageFailure."""
         try:
             self._task.wait(_END_TIMEOUT_S)
+            if self._transcript.outcome is None:
+                raise self._task.ended_early()
         except StorageFailure:
             raise
         except FastenoughError as error:
-            self._fail(error)
-        if self._transcript.outcome is None:
-            self._fail(self._task.ended_early())
-
-    def _fail(self, error: FastenoughError) -> None:
-        self._transcript.fail([str(error)], self._store.load(self.run_id))
+            self._transcript.fail([str(error)], self._store)
 
 
 @contextmanager
