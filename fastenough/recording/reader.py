@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import fastjsonschema
 
-from fastenough.model import BadInput, Series
+from fastenough.model import BadInput, Outcome, Series
 from fastenough.recording.aggregate import Aggregate, Aggregator
 from fastenough.recording.content import Recording
 from fastenough.recording.head import End, Event, Head, SeriesEnd
@@ -116,7 +116,7 @@ class Reading:
         over_time: Callable[[], Timeline] | None = None,
     ) -> Recording:
         """The whole recording with the given intervals and events; only after the last line."""
-        if self._end is not None:
+        if self._end is not None and self._end.outcome is not Outcome.FAILED:  # its last interval may be missing
             self._adding.check_events()
         return assemble(
             self._name,

@@ -53,6 +53,15 @@ def test_a_board_lost_after_the_last_line_leaves_one_end(tmp_path: Path, taken: 
     assert sealed(store, transcript) is outcome
 
 
+@pytest.mark.parametrize("taken", range(1, 6))
+def test_a_run_that_fails_at_any_line_is_readable(tmp_path: Path, taken: int) -> None:
+    """Also between the event of a new maximum and the interval that counts it."""
+    store = Store(tmp_path)
+    transcript = begun(store, RECORDING[:taken])
+    transcript.fail(["the board is gone"], store)
+    assert sealed(store, transcript) is Outcome.FAILED
+
+
 def test_lines_that_arrive_after_a_run_has_failed_are_not_stored(tmp_path: Path) -> None:
     store = Store(tmp_path)
     transcript = begun(store, RECORDING[:4])
