@@ -69,10 +69,11 @@ def run_campaign(
     campaign with it.  ``tell``: print a line for each setting that an earlier bench left behind, and for each that
     cannot be made here.
 
-    If a configuration does not boot or a run cannot be measured, its runs are stored as failed or not applicable with
-    the reason, and the campaign continues.  Raises BadInput for input refused at the first run, GaugeLost when the
-    instrument is lost, FastenoughError when the store cannot be written; the lines recorded so far stay.  If all runs
-    are of one board that is measured as booted and cannot be reached, its error is raised and no run is stored.
+    If a configuration does not boot, is lost before its first run, or a run cannot be measured, its runs are stored as
+    failed or not applicable with the reason, and the campaign continues.  Raises BadInput for input refused at the
+    first run, GaugeLost when the instrument is lost, FastenoughError when the store cannot be written; the lines
+    recorded so far stay.  If all runs are of one board that is measured as booted and cannot be reached, its error is
+    raised and no run is stored.
     """
     stopping = stopping or StopRequest()
     store.settle()
@@ -144,6 +145,7 @@ class _Runner:
         try:
             with ExitStack() as opening:
                 booted, instrument = self._up(board, configuration, specs[0], opening)
+                site = self._prepared(board, booted, instrument, opening, bench)
                 opened = opening.pop_all()
         except BadInput:
             raise
@@ -152,19 +154,24 @@ class _Runner:
                 raise
             self._not_up(board, configuration, specs, error)
             return
-        with suppress(BoardGone), opened as stack:
-            if not self.ledger.done:
-                check_cpus(self.plan, booted.link)
-            recorded = recorded_board(board.name, booted.link, self.store)
-            if recorded.note is not None:
-                self._print_once(recorded.note)
-            entries = self._settings(booted, stack, bench)
-            late = {name: value for name, value in self.plan.settings.items() if self._is_late(name)}
-            journal = run_journal(self.journal or default_journal(booted.link))
-            site = BoardSetup(self.plan, recorded, booted, journal, entries, late, instrument)
+        with suppress(BoardGone), opened:
             for spec in specs:
                 if not self.stopping.requested:
                     self._run(site, spec)
+
+    def _prepared(
+        self, board: Board, booted: Booted, instrument: OpenInstrument | None, stack: ExitStack, bench: ExitStack
+    ) -> BoardSetup:
+        """Make the settings of a board in one configuration, and return what its runs have in common."""
+        if not self.ledger.done:
+            check_cpus(self.plan, booted.link)
+        recorded = recorded_board(board.name, booted.link, self.store)
+        if recorded.note is not None:
+            self._print_once(recorded.note)
+        entries = self._settings(booted, stack, bench)
+        late = {name: value for name, value in self.plan.settings.items() if self._is_late(name)}
+        journal = run_journal(self.journal or default_journal(booted.link))
+        return BoardSetup(self.plan, recorded, booted, journal, entries, late, instrument)
 
     def _up(
         self, board: Board, configuration: str, first: RunSpec, stack: ExitStack
@@ -212,7 +219,7 @@ class _Runner:
         self._printed.add(line)
 
     def _not_up(self, board: Board, configuration: str, specs: Sequence[RunSpec], error: FastenoughError) -> None:
-        """Store the runs of a configuration that did not boot, each with the reason."""
+        """Store the runs of a configuration that did not boot or was lost before its runs, each with the reason."""
         for spec in specs:
             added = HeadAdditions(
                 name_in_runs(board.name, {}),

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A board that is lost after it has booted and before its first run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fastenough.board import AS_BOOTED, Booted
+from fastenough.campaign import Plan, run_campaign
+from fastenough.campaign.plan import Entry
+from fastenough.link import BoardGone, FakeLink
+from fastenough.link.base import Completed
+from fastenough.model import Configuration, Outcome
+from fastenough.store import Store
+
+
+class _GoneLink(FakeLink):
+    """A link that was lost."""
+
+    def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
+        raise BoardGone("the board is gone: connection reset")
+
+    def read(self, path: str) -> bytes:
+        raise BoardGone("the board is gone: connection reset")
+
+
+class _LostBoard:
+    """A board that boots and is then lost."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def configurations(self) -> tuple[str, ...]:
+        return (AS_BOOTED,)
+
+    @contextmanager
+    def boot(self, configuration: str) -> Iterator[Booted]:
+        yield Booted(_GoneLink({}), Configuration(configuration), "probe")
+
+
+def plan_for(*boards: str) -> Plan:
+    return Plan("test", (Entry("timer", ("none",), 1.0, {}),), boards=boards)
+
+
+def test_its_error_is_raised_if_it_is_the_only_board(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    with pytest.raises(BoardGone, match="connection reset"):
+        run_campaign(plan_for("ssh://a"), store, opened=_LostBoard, journal=tmp_path / "journal")
+    assert not store.runs()
+
+
+def test_its_runs_are_stored_as_failed_beside_other_boards(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    made = run_campaign(plan_for("ssh://a", "ssh://b"), store, opened=_LostBoard, journal=tmp_path / "journal")
+    runs = [store.load(run) for run in made.runs]
+    assert [(run.head.board, run.outcome) for run in runs] == [
+        ("ssh://a", Outcome.FAILED),
+        ("ssh://b", Outcome.FAILED),
+    ]
+    assert all("connection reset" in run.reasons[0] for run in runs)
