@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import BinaryIO
 
@@ -154,6 +155,7 @@ class _Pull:
         self.done = PullResult()
 
     def all(self) -> PullResult:
+        self._add_earlier_report()
         files = self._ring.list_files()
         newest = files[-1] if files else None
         self.done.newest = newest.name if newest else ""
@@ -167,7 +169,18 @@ class _Pull:
                 self._refuse(file, refused[file.name])
         if refused != known:
             self._spool.keep_refused(refused)
+        self._spool.clear_report()
         return self.done
+
+    def _add_earlier_report(self) -> None:
+        """Add the stored recordings and gaps of pulls that were interrupted before they could report them."""
+        entries = self._spool.report()
+        with suppress(KeyError, TypeError):
+            gaps = [RecordingGap(**entry["gap"]) for entry in entries if "gap" in entry]
+            noted = [StoredRecording(**entry["stored"]) for entry in entries if "stored" in entry]
+            stored = [recording for recording in noted if self._store.runs(id=recording.run_id, brief=True)]
+            self.done.gaps += dict.fromkeys(gaps)
+            self.done.stored += dict.fromkeys(stored)
 
     def _refusal(self, file: RingFile, *, grows: bool) -> str:
         """Take one recording; returns the reason if it is rejected for good, else empty."""
@@ -284,21 +297,21 @@ class _Pull:
 
     def _store_one(self, file: RingFile, line: bytes, head: Head) -> None:
         span = _span_of(self._spool, file)
+        stored = StoredRecording(
+            file.run_id,
+            file.serial,
+            head.profile is not None,
+            span.outcome,
+            span.intervals,
+            span.stopped.mono_ns - head.begin.mono_ns,
+        )
+        self._spool.add_report({"stored": asdict(stored)})
         with self._spool.opened(file.name) as stream:
             self._store.adopt(self._spool, _lines_under(line, head.load, stream), file.run_id)
         self._tell_gap(file, head)
         self._keep(file, span.stopped, span.outcome is not None)
         self._spool.release(file.name, file.run_id)
-        self.done.stored.append(
-            StoredRecording(
-                file.run_id,
-                file.serial,
-                head.profile is not None,
-                span.outcome,
-                span.intervals,
-                span.stopped.mono_ns - head.begin.mono_ns,
-            )
-        )
+        self.done.stored.append(stored)
 
     def _pass(self, file: RingFile) -> None:
         """Note a recording that is already stored, since an interrupted pull may not have."""
@@ -331,7 +344,10 @@ class _Pull:
             if last.ended
             else "the first recording was interrupted"
         )
-        self.done.gaps.append(RecordingGap(last.run_id, file.run_id, _between_ns(last, head.begin), dropped, reason))
+        gap = RecordingGap(last.run_id, file.run_id, _between_ns(last, head.begin), dropped, reason)
+        if gap not in self.done.gaps:  # an interrupted pull may have stored it just before it ended
+            self._spool.add_report({"gap": asdict(gap)})
+            self.done.gaps.append(gap)
         self._last = replace(last, gap_told=file.run_id)
         self._spool.keep_last(self._last)
 

@@ -3,7 +3,7 @@
 
 The data of a recording are in ``STORE/pulled/RING/NAME.part``, whole lines only: its length is where a pull resumes,
 whatever interrupted the last one.  ``NAME.head`` is the head that it will have in the store.  ``last.json`` names the
-recording stored last.
+recording stored last.  ``report.jsonl`` is what pulls did that have not returned: the next one reports it.
 
 ``STORE/pulled/ids/RUN`` names the spool to which a run id is bound while its recording is pulled: no other source
 can store a recording of that id.
@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from fastenough import __version__
 from fastenough.files import Untrusted, write_all
@@ -33,9 +33,11 @@ _PART = ".part"
 _HEAD = ".head"
 _IDS = "ids"
 _REFUSED = "refused.json"
+_REPORT = "report.jsonl"
 _MOST_LAST_BYTES = 4096
 _MOST_BINDING_BYTES = 256
 _MOST_REFUSED_BYTES = 1 << 20
+_MOST_REPORT_BYTES = 32 << 20
 _MOST_REFUSED = 1000
 _MOST_HEAD_BYTES = 32 << 20
 _CHUNK = 1 << 20
@@ -202,8 +204,38 @@ class Spool:
         document = {"by": __version__, "recordings": newest}
         self._folder.replace(_REFUSED, json.dumps(document).encode() + b"\n", 0o600)
 
+    def report(self) -> list[dict[str, Any]]:
+        """Entries for the result of a pull that an interrupted one has left, oldest first."""
+        with suppress(OSError, Untrusted), self._folder.open_file(_REPORT) as stream:
+            return [entry for line in stream.read(_MOST_REPORT_BYTES).split(b"\n") for entry in _entries(line)]
+        return []
+
+    def add_report(self, entry: Mapping[str, Any]) -> None:
+        """Add an entry, which stays until ``clear_report``, whatever ends the pull."""
+        try:
+            file = self._folder.append(_REPORT)
+        except FileNotFoundError:
+            file = self._folder.create(_REPORT, 0o600)
+        try:
+            write_all(file, b"\n" + json.dumps(entry).encode() + b"\n")  # also after a line that was cut off
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+    def clear_report(self) -> None:
+        self._folder.remove(_REPORT)
+
     def keep_last(self, last: Last) -> None:
         self._folder.replace(_LAST, json.dumps(asdict(last)).encode() + b"\n", 0o600)
+
+
+def _entries(line: bytes) -> list[dict[str, Any]]:
+    """The entry in a line of a report; none in a line that was cut off."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return []
+    return [entry] if isinstance(entry, dict) else []
 
 
 def arriving(store: Folder, board: str, ring: str, name: str) -> bytes:

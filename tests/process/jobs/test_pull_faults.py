@@ -14,7 +14,8 @@ from fastenough.link import LocalLink
 from fastenough.link.base import Completed
 from fastenough.model import FastenoughError
 from fastenough.store import Store
-from tests.process.jobs.test_ring_pull import TOLD, check_all_there, pulled, put
+from fastenough.store.spool import Spool
+from tests.process.jobs.test_ring_pull import SECOND, TOLD, check_all_there, pulled, put, rest
 
 pytestmark = pytest.mark.untimed
 
@@ -57,3 +58,61 @@ def test_a_recording_that_cannot_be_read_to_its_end_is_not_stored(
     assert not Store(store).runs()
     assert [recording.intervals for recording in pulled(ring, store).stored] == [6, 3]
     check_all_there(ring, store)
+
+
+class _Killed(BaseException):
+    """The process is killed."""
+
+
+class _LostLink(LocalLink):
+    """This machine, until a recording is asked for."""
+
+    def __init__(self, serial: int, error: type[BaseException]) -> None:
+        self._lost = f"{serial:010}-", error
+
+    def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
+        name, error = self._lost
+        if any(argument.startswith(name) for argument in argv):
+            raise error("the link was lost")
+        return super().run(argv, timeout_s, input)
+
+
+@pytest.mark.parametrize("error", [FastenoughError, _Killed])
+def test_what_a_failed_pull_stored_is_reported_by_the_next(tmp_path: Path, error: type[BaseException]) -> None:
+    ring, store = tmp_path / "ring", Store(tmp_path / "store")
+    put(ring, 1, begin_ns=0)
+    put(ring, 5, begin_ns=20 * SECOND)
+    put(ring, 6, begin_ns=30 * SECOND)
+    for _ in range(2):
+        with pytest.raises(error, match="the link was lost"):
+            job.pull(_LostLink(6, error), str(ring), store, TOLD, lambda: None)
+    told = pulled(ring, store.path)
+    assert [recording.serial for recording in told.stored] == [1, 5, 6]
+    assert [(gap.ns, gap.dropped) for gap in told.gaps] == [(17 * SECOND, 3), (7 * SECOND, 0)]
+    again = pulled(ring, store.path)
+    assert not again.stored and not again.gaps and rest(store.path) == []
+
+
+@pytest.mark.parametrize("killed_in", ["keep_last", "seal", "release"])
+def test_a_pull_that_is_killed_at_any_step_loses_no_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_in: str
+) -> None:
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    put(ring, 1, begin_ns=0)
+    assert pulled(ring, store).stored
+    put(ring, 2, begin_ns=10 * SECOND)
+    put(ring, 3, begin_ns=13 * SECOND)
+    with monkeypatch.context() as patched:
+        patched.setattr(Spool, killed_in, _kill)
+        with pytest.raises(_Killed):
+            pulled(ring, store)
+    with pytest.raises(FastenoughError):
+        job.pull(_LostLink(3, FastenoughError), str(ring), Store(store), TOLD, lambda: None)
+    told = pulled(ring, store)
+    assert [gap.ns for gap in told.gaps] == [7 * SECOND]
+    assert [recording.serial for recording in told.stored] == [2, 3]
+    check_all_there(ring, store)
+
+
+def _kill(*_: object) -> None:
+    raise _Killed("killed")
