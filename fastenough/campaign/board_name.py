@@ -78,6 +78,16 @@ def recorded_board(board: str, link: Link, store: RunStore) -> RecordedBoard:
     return RecordedBoard(name, address, _replacement(name, under_name, machine), machine)
 
 
+def former_names(board: str, name: str, store: RunStore) -> tuple[str, ...]:
+    """Return the other names of a board in a store: its address with any user, and as it is given.
+
+    Earlier versions stored pulled recordings under the address as it was typed.
+    """
+    stored = {run.board for run in store.runs(brief=True) if run.board}
+    same = {other for other in stored if _without_user(other) == _without_user(board)}
+    return tuple(sorted({board, *same} - {name}))
+
+
 def _newest(store: RunStore, **equal: Any) -> Iterator[tuple[str, Identifiers]]:
     """Name and machine of the newest run of each board in each configuration, newest first, where it is known."""
     identified: set[tuple[str, str | None]] = set()

@@ -29,7 +29,7 @@ from fastenough.folder import Folder
 from fastenough.implementations import Act, Value
 from fastenough.jobs.live import LiveFile, LiveRecording
 from fastenough.jobs.monitor import MonitorRun, monitor_run, ordinary_policies
-from fastenough.jobs.pull import BoardAnnotations, BoardNames, PullResult, RecordingGap, StoredRecording, pull
+from fastenough.jobs.pull import PullResult, RecordingGap, StoredRecording, board_names, pull
 from fastenough.link import Link
 from fastenough.link.local import SudoLink, may_sudo
 from fastenough.model import BadInput, ExitStatus
@@ -139,8 +139,12 @@ def _print_pull(pulled: PullResult) -> None:
         print("no new complete recording")
 
 
+def _tell(line: str) -> None:
+    print(f"fastenough: {line}", file=sys.stderr, flush=True)
+
+
 def _tell_wait() -> None:
-    print("fastenough: waiting for another pull of this ring to end", file=sys.stderr, flush=True)
+    _tell("waiting for another pull of this ring to end")
 
 
 _LOOK_S = 0.25
@@ -353,8 +357,9 @@ def pull_command(board: str, ring: str, store_path: Path, as_json: bool) -> Exit
     if opened.configurations() != (AS_BOOTED,):
         raise BadInput(f"board {board} is booted for each measurement; pull from a running board: local or ssh://…")
     with opened.boot(AS_BOOTED) as booted:
-        names = BoardNames(board, BoardAnnotations(board, booted).added)
-        pulled = pull(booted.link.raised, ring, Store(store_path), names, _tell_wait)
+        store = Store(store_path)
+        names = board_names(board, booted, ring, store, _tell)
+        pulled = pull(booted.link.raised, ring, store, names, _tell_wait)
     if as_json:
         print_json(pulled)
     else:

@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import BinaryIO
 
 from fastenough.board import Booted, configuration_in, marks_in
+from fastenough.campaign.board_name import former_names, recorded_board
 from fastenough.facts import Profile, collect, profile_sha256
 from fastenough.link import Link
 from fastenough.link.ring import CHUNK, MOST_BYTES, RecordingGone, Ring, RingFile
@@ -39,12 +40,14 @@ _SAME_NS = 1_000_000_000
 class BoardNames:
     """Names of a board in the store, and the metadata that the bench adds to new recordings.
 
-    ``former_names``: earlier names of the board; partial recordings are filed under the first one.
+    ``former_names``: other names of the board in the store.  ``spool``: name under which partial recordings are filed;
+    empty for the first of all names.
     """
 
     board: str
     added: Callable[[Head], HeadAdditions]
     former_names: tuple[str, ...] = ()
+    spool: str = ""
 
 
 @dataclass(frozen=True)
@@ -365,18 +368,22 @@ def pull(link: Link, ring: str, store: Store, names: BoardNames, waiting: Callab
     ``waiting`` is called where another pull of this ring is at work, which this one then waits for.  Raises BadInput
     where there is no ring, FastenoughError where the board cannot be reached; what has come stays, for the next pull.
     """
-    with store.spool((*names.former_names, names.board)[0], ring, waiting) as spool:
+    with store.spool(names.spool or (*names.former_names, names.board)[0], ring, waiting) as spool:
         return _Pull(Ring(link, ring), spool, store, names).all()
 
 
 @dataclass(frozen=True)
 class BoardAnnotations:
-    """Metadata for the recordings of a board.  ``load``: stated load.  ``marks``: marks for all of its recordings."""
+    """Metadata for the recordings of a board.
+
+    ``load``: stated load.  ``marks``: marks for all of its recordings.  ``address``: by which the board is reached.
+    """
 
     name: str
     booted: Booted
     load: LoadStated | None = None
     marks: tuple[str, ...] = ()
+    address: str | None = None
 
     @cached_property
     def _profile(self) -> Profile:
@@ -389,7 +396,7 @@ class BoardAnnotations:
         """
         marks = tuple(dict.fromkeys((*self.booted.marks, *marks_in(self._profile), *self.marks)))
         if head.boot_id is None or head.boot_id != self._profile["boot_id"]:
-            return HeadAdditions(self.name, None, self.load, marks=marks)
+            return HeadAdditions(self.name, None, self.load, marks=marks, address=self.address)
         return HeadAdditions(
             self.name,
             configuration_in(self._profile),
@@ -397,4 +404,19 @@ class BoardAnnotations:
             self._profile,
             profile_sha256(self._profile),
             marks=marks,
+            address=self.address,
         )
+
+
+def board_names(board: str, booted: Booted, ring: str, store: Store, tell: Callable[[str], None]) -> BoardNames:
+    """Return the names for a pull from a board that is given as on the command line; it is named as in its runs.
+
+    ``tell`` is called with a note if earlier runs of this name are of another machine.
+    """
+    recorded = recorded_board(board, booted.link, store)
+    if recorded.note is not None:
+        tell(recorded.note)
+    former = former_names(board, recorded.name, store)
+    spool = next((name for name in (recorded.name, *former) if store.has_spool(name, ring)), recorded.name)
+    annotations = BoardAnnotations(recorded.name, booted, address=recorded.address)
+    return BoardNames(recorded.name, annotations.added, former, spool)

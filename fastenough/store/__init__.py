@@ -34,7 +34,7 @@ from fastenough.store.reading import (
     summary_of,
 )
 from fastenough.store.removed import note_removed, removed_runs
-from fastenough.store.spool import Spool, arriving, spool_of
+from fastenough.store.spool import Spool, arriving, has_spool, spool_of
 from fastenough.store.summary import RunSummary, new_run_id
 
 if TYPE_CHECKING:
@@ -187,6 +187,10 @@ class Store:
     def spool(self, board: str, ring: str, waiting: Callable[[], None]) -> AbstractContextManager[Spool]:
         """The spool of a board's ring for incomplete recordings; ``waiting`` is called while another pull uses it."""
         return spool_of(self._folder, board, ring, waiting)
+
+    def has_spool(self, board: str, ring: str) -> bool:
+        """Whether a ring of a board was pulled under this name."""
+        return has_spool(self._folder, board, ring)
 
     def arriving(self, board: str, ring: str, name: str) -> bytes:
         """The data received so far of a recording that is being pulled, with the head that it will have;

@@ -229,6 +229,13 @@ class Spool:
         self._folder.replace(_LAST, json.dumps(asdict(last)).encode() + b"\n", 0o600)
 
 
+def has_spool(store: Folder, board: str, ring: str) -> bool:
+    """Whether a ring of a board was pulled under this name."""
+    with suppress(OSError, Untrusted), store.below(_PULLED) as pulled, pulled.below(_folder_name(board, ring)):
+        return True
+    return False
+
+
 def _entries(line: bytes) -> list[dict[str, Any]]:
     """The entry in a line of a report; none in a line that was cut off."""
     try:

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -455,7 +456,8 @@ def test_over_ssh(server: Server, tmp_path: Path) -> None:
         put(ring, serial)
     done = command_line("monitor", "pull", f"--board={NAME}", f"--ring={ring}", f"--store={store}", "--json")
     assert done.returncode == 0 and len(require_valid("monitor pull", done.stdout)["stored"]) == 3
-    check_all_there(ring, store, board=NAME)
+    check_all_there(ring, store, board=socket.gethostname())  # the server is this machine
+    assert {Store(store).load(run.id).head.address for run in Store(store).runs()} == {NAME}
     assert eventually(lambda: not server.processes())
 
 
