@@ -16,7 +16,7 @@ from typing import Protocol
 from fastenough.board import Booted
 from fastenough.campaign.expand import RunSpec
 from fastenough.campaign.tracing import kernel_settings, with_trace
-from fastenough.campaign.transcript import RunStore, StorageFailure, Transcript
+from fastenough.campaign.transcript import RunStore, StorageFailure, Transcript, checked_line
 from fastenough.implementations import DEFAULT, Act, Value
 from fastenough.implementations.linux_user import options, probe_arguments
 from fastenough.implementations.task import Refused, Task, fault_at_start
@@ -264,5 +264,6 @@ def as_monitor_line(raw: bytes) -> bytes:
     """Return a line of the histograms' recording as one of the monitor's; the head names the source."""
     if b'"type":"head"' not in raw[:64]:
         return raw
-    head = json.loads(raw)
-    return line_bytes(head | {"probe": MONITOR, "parameters": head["parameters"] | _BY})
+    with checked_line(raw):
+        head = json.loads(raw)
+        return line_bytes(head | {"probe": MONITOR, "parameters": head["parameters"] | _BY})

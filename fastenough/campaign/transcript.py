@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -74,6 +74,17 @@ def no_proof() -> LoadProof:
     return LoadProof(None, None)
 
 
+@contextmanager
+def checked_line(raw: bytes) -> Iterator[None]:
+    """Context in which a line of a probe is parsed; a line that is none of a recording raises FastenoughError."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise FastenoughError(
+            f"the probe wrote an invalid recording line: {raw[:80]!r}; build probe and bench from the same version"
+        ) from error
+
+
 class Transcript:
     """Takes the probe's lines one by one; the first one begins the run in the store.
 
@@ -125,28 +136,31 @@ class Transcript:
     def _take(self, raw: bytes) -> str | None:
         if not raw.endswith(b"\n"):
             return None
-        try:
+        if self.outcome is not None:
+            raise FastenoughError("the probe's output continues after its end; build probe and bench from one version")
+        with checked_line(raw):
             line = json.loads(raw)
             kind = line["type"]
-        except (ValueError, TypeError, KeyError) as error:
-            raise FastenoughError(
-                f"the probe wrote an invalid recording line: {raw[:80]!r}; build probe and bench from the same version"
-            ) from error
+            if kind not in ("head", "interval", "event", "end") or (kind == "head") != (self.writer is None):
+                raise ValueError("not the next line of a recording")
         match kind:
             case "head":
-                self._head(line)
+                self._head(raw, line)
             case "end":
-                self._end(line)
+                self._end(raw, line)
             case "interval":
+                with checked_line(raw):
+                    self._watch(line)
                 self._write(self._with_load(raw))
-                self._watch(line)
             case _:
                 self._write(raw)
         return str(kind)
 
-    def _head(self, head: JsonLine) -> None:
-        self._head_line = upgraded_head(head) | self._by
-        self._names = {entry["id"]: entry["name"] for entry in self._head_line["series"] if entry["unit"] == "ns"}
+    def _head(self, raw: bytes, head: JsonLine) -> None:
+        with checked_line(raw):
+            self._head_line = upgraded_head(head) | self._by
+            self._names = {entry["id"]: entry["name"] for entry in self._head_line["series"] if entry["unit"] == "ns"}
+            line_bytes(completed_head(self._head_line, "", self._added))
         self.writer = self._begin()
         self._write(line_bytes(completed_head(self._head_line, self.writer.id, self._added)))
 
@@ -168,18 +182,20 @@ class Transcript:
             if name is not None and "max" in entry:
                 self.worst_ns[name] = max(entry["max"], self.worst_ns.get(name, entry["max"]))
 
-    def _end(self, end: JsonLine) -> None:
-        completed = completed_end(self.revise(upgraded_end(end, self._head_line)), self._prove())
+    def _end(self, raw: bytes, end: JsonLine) -> None:
+        with checked_line(raw):
+            revised = self.revise(upgraded_end(end, self._head_line))
+            completed_end(revised, no_proof())
+            Outcome(revised["outcome"])
+            tally = replace(self.tally, counters=dict(revised["counters"]))
+        completed = completed_end(revised, self._prove())
         self._write(line_bytes(completed))
-        self.tally = replace(self.tally, counters=completed["counters"])
+        self.tally = tally
         self.outcome = Outcome(completed["outcome"])
         self.reasons = tuple(map(str, completed["reasons"]))
 
     def _write(self, raw: bytes) -> None:
-        if self.writer is None:
-            raise FastenoughError("the probe's output has no head; build probe and bench from the same version")
-        if self.outcome is not None:
-            raise FastenoughError("the probe's output continues after its end; build probe and bench from one version")
+        assert self.writer is not None, "the head begins the run"
         try:
             self.writer.line(raw)
         except FastenoughError as error:

@@ -53,6 +53,48 @@ def test_a_board_lost_after_the_last_line_leaves_one_end(tmp_path: Path, taken: 
     assert sealed(store, transcript) is outcome
 
 
+INVALID = {
+    "no JSON": b"hello\n",
+    "a number": b"5\n",
+    "a list for a type": b'{"type":["head"]}\n',
+    "an unknown type": b'{"type":"note"}\n',
+    "deep": b"[" * 100_000 + b"\n",
+    "a deep value": b'{"type":"event","at":' + b"[" * 100_000 + b"\n",
+    "an empty head": b'{"type":"head"}\n',
+    "a head without settings": b'{"type":"head","series":[]}\n',
+    "a head with an empty series": b'{"type":"head","series":[{}]}\n',
+    "an empty interval": b'{"type":"interval"}\n',
+    "an interval with an empty series": b'{"type":"interval","series":[{}]}\n',
+    "an interval with a text as count": b'{"type":"interval","series":[{"id":0,"count":"1","lost":0,"missed":0}]}\n',
+    "an empty end": b'{"type":"end"}\n',
+    "an end with an unknown outcome": b'{"type":"end","outcome":"fine","reasons":[],"counters":{}}\n',
+    "an end without counters": b'{"type":"end","outcome":"completed","reasons":[]}\n',
+}
+
+
+@pytest.mark.parametrize("line", INVALID.values(), ids=INVALID)
+def test_an_invalid_line_is_refused_and_not_stored(tmp_path: Path, line: bytes) -> None:
+    store = Store(tmp_path)
+    empty, transcript = begun(store, []), begun(store, RECORDING[:1])
+    for taking in (empty, transcript):
+        with pytest.raises(FastenoughError, match="invalid recording line"):
+            taking.take(line)
+    assert empty.writer is None
+    for more in RECORDING[1:]:
+        transcript.take(more)
+    assert sealed(store, transcript) is Outcome.COMPLETED
+
+
+def test_a_second_head_is_refused_and_not_stored(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    transcript = begun(store, RECORDING[:1])
+    with pytest.raises(FastenoughError, match="invalid recording line"):
+        transcript.take(RECORDING[0])
+    assert len(store.runs()) == 1
+    transcript.fail(["invalid"], store)
+    assert sealed(store, transcript) is Outcome.FAILED
+
+
 @pytest.mark.parametrize("taken", range(1, 6))
 def test_a_run_that_fails_at_any_line_is_readable(tmp_path: Path, taken: int) -> None:
     """Also between the event of a new maximum and the interval that counts it."""
