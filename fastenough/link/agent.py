@@ -234,6 +234,8 @@ _SEND_S = 20.0
 _SEND_BYTES_PER_S = 20_000
 """Time limit for a frame: a constant, and its length at a minimum rate."""
 _GREET_AGAIN_S = 0.5
+_MOST_LIMIT_MS = (1 << 32) - 1
+"""Longest time limit of a command, 49.7 days; for a longer one, none is sent: its tree ends with the link."""
 _NO_COMMAND = 127
 _WHICH = (
     'case "$1" in */*) [ -x "$1" ] && echo "$1"; exit;; esac; IFS=:; '
@@ -393,7 +395,8 @@ class AgentLink:
                 self.send(0, FrameKind.PING)
 
     def _launch(self, argv: Sequence[str], input: bytes, scratch: str, limit_s: float) -> AgentProcess:
-        content = NUMBER.pack(round(limit_s * 1000)) + b"".join(
+        limit_ms = round(limit_s * 1000)
+        content = NUMBER.pack(limit_ms if limit_ms <= _MOST_LIMIT_MS else 0) + b"".join(
             argument.encode() + b"\0" for argument in (scratch, *argv)
         )
         if len(content) > FRAME_MOST or any("\0" in argument for argument in (scratch, *argv)):

@@ -173,6 +173,12 @@ def test_nothing_of_a_tree_stays(ending: str) -> None:
         assert eventually(lambda: not scratch.exists())
 
 
+@pytest.mark.parametrize("days", [1, 49, 50, 4000])
+def test_a_command_may_have_any_time_limit(days: int) -> None:
+    with agent() as link:
+        assert link.start(["sh", "-c", "exit 3"], limit_s=days * 86400.0).wait(60) == 3
+
+
 def test_a_guard_that_is_killed_takes_its_tree_along() -> None:
     seconds, other, scratch = _seconds(), _seconds(), _scratch()
     with agent() as link:
