@@ -22,7 +22,9 @@ _TIMEOUT_S = 120.0
 _LINE = re.compile(r"(?P<bytes>\d{1,12}) (?P<name>(?P<serial>\d{10})-(?P<run>[0-9A-Za-z-]{1,60})\.jsonl)")
 _NO_FOLDER, _NO_FILE, _NOT_READABLE = 3, 4, 5
 _LIST = f"""[ -n "$1" ] && cd -- "$1" 2>/dev/null && [ -r . ] || exit {_NO_FOLDER}
-for file in [0-9]*.jsonl; do [ -L "$file" ] || [ ! -f "$file" ] || stat -c '%s %n' -- "$file" 2>/dev/null; done; true"""
+for file in [0-9]*.jsonl; do
+[ -L "$file" ] || [ ! -f "$file" ] || stat -c '%s %n' -- "$file" 2>/dev/null || [ ! -f "$file" ] || exit {_NOT_READABLE}
+done; true"""
 _READ = f"""cd -- "$1" && [ -f "$2" ] && [ ! -L "$2" ] || exit {_NO_FILE}
 true 2>/dev/null <"./$2" || {{ [ -f "$2" ] && exit {_NOT_READABLE}; exit {_NO_FILE}; }}
 tail -c "+$3" -- "$2" | head -c "$4\""""
@@ -58,6 +60,10 @@ class Ring:
             raise BadInput(
                 f"{self._link.name}: no readable ring of recordings in {self.folder}; "
                 "give the folder that the service writes to (--ring), see docs/monitor-service.md"
+            )
+        if listing.status == _NOT_READABLE:
+            raise FastenoughError(
+                f"{self._link.name}: stat -c failed in {self.folder}; install coreutils or busybox there"
             )
         if listing.status:
             raise FastenoughError(f"{self._link.name}: {self.folder} cannot be listed (status {listing.status})")

@@ -40,6 +40,17 @@ def test_a_recording_that_may_not_be_read_is_an_error(tmp_path: Path) -> None:
     check_all_there(ring, store)
 
 
+def test_a_board_without_stat_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ring, tools = tmp_path / "ring", tmp_path / "tools"
+    put(ring, 1)
+    tools.mkdir()
+    (tools / "stat").write_text("#!/bin/sh\nexit 127\n")
+    (tools / "stat").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    with pytest.raises(FastenoughError, match="stat -c failed"):
+        pulled(ring, tmp_path / "store")
+
+
 @pytest.mark.parametrize("sent", [0, 100, 40_000])
 def test_a_recording_that_cannot_be_read_to_its_end_is_not_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: int

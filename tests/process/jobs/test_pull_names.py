@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from fastenough.link import FakeLink, LocalLink
 from fastenough.model import Configuration
 from fastenough.recording.building import HeadAdditions
 from fastenough.store import Store
-from tests.process.jobs.test_ring_pull import SECOND, check_all_there, put
+from tests.process.jobs.test_ring_pull import HERE, SECOND, check_all_there, put
 from tests.support.cli_calls import command_line
 
 pytestmark = pytest.mark.untimed
@@ -67,4 +66,4 @@ def test_this_machine_has_its_host_name(tmp_path: Path) -> None:
     put(ring, 2)
     done = command_line("monitor", "pull", f"--ring={ring}", f"--store={store.path}")
     assert done.returncode == 0 and done.stderr == "" and done.stdout.count("\n") == 1, (done.stdout, done.stderr)
-    assert {run.board for run in Store(store.path).runs()} == {"local", socket.gethostname()}
+    assert {run.board for run in Store(store.path).runs()} == {"local", HERE}

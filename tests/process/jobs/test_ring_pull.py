@@ -41,7 +41,9 @@ from tests.support.ssh_boards import NAME, Server
 pytestmark = pytest.mark.untimed
 
 SECOND = 10**9
-TOLD = job.BoardNames("local", lambda head: HeadAdditions("local"))
+HERE = socket.gethostname()
+"""The name of this machine in its runs."""
+TOLD = job.BoardNames(HERE, lambda head: HeadAdditions(HERE))
 
 
 def values(seed: int, intervals: int) -> list[list[np.ndarray[Any, np.dtype[np.int64]]]]:
@@ -75,7 +77,7 @@ def pulled(ring: Path, store: Path) -> job.PullResult:
         opened.close()
 
 
-def check_all_there(ring: Path, store: Path, board: str = "local") -> None:
+def check_all_there(ring: Path, store: Path, board: str = HERE) -> None:
     """Each recording of the ring is in the store once, line by line what it was, but for the board in its head."""
     runs = {run.id: run for run in Store(store).runs()}
     assert set(runs) == {path.stem[11:] for path in files(ring)}
@@ -446,7 +448,7 @@ def test_two_boards_cannot_bring_the_same_id(tmp_path: Path) -> None:
         assert [one.name for one in refused] == [path.name]
     put(ring, 2)
     assert [one.serial for one in pulled(ring, store.path).stored] == [1, 2]
-    assert store.runs(id=path.stem[11:])[0].board == "local"
+    assert store.runs(id=path.stem[11:])[0].board == HERE
 
 
 @pytest.mark.usefixtures("at_server")
@@ -456,7 +458,7 @@ def test_over_ssh(server: Server, tmp_path: Path) -> None:
         put(ring, serial)
     done = command_line("monitor", "pull", f"--board={NAME}", f"--ring={ring}", f"--store={store}", "--json")
     assert done.returncode == 0 and len(require_valid("monitor pull", done.stdout)["stored"]) == 3
-    check_all_there(ring, store, board=socket.gethostname())  # the server is this machine
+    check_all_there(ring, store)  # the server is this machine
     assert {Store(store).load(run.id).head.address for run in Store(store).runs()} == {NAME}
     assert eventually(lambda: not server.processes())
 
