@@ -42,8 +42,9 @@ class Selection(StrEnum):
 class ExcludedRuns:
     """A run of the same key that is not judged: its n, exceedances and maximum.
 
-    ``exceeded``: None if somebody deleted the run, of which only its summary is known then.  ``exceeds``: more of its
-    activations are above the limit than the requirement allows, or it was deleted and its maximum is above the limit.
+    ``exceeded``: None if only the summary of the run is known, because it was deleted or its recording is damaged.
+    ``exceeds``: more of its activations are above the limit than the requirement allows, or only its summary is known
+    and the maximum in it is above the limit.
     ``maximum_is_least``: an imported source left out values that may be greater.
     """
 
@@ -56,14 +57,15 @@ class ExcludedRuns:
     maximum_is_least: bool = False
 
     @property
-    def deleted(self) -> bool:
+    def is_lost(self) -> bool:
+        """Whether the recording was deleted or is damaged."""
         return self.exceeded is None
 
     @property
     def text(self) -> str:
         n, limit = words.counted(self.n, "activation"), words.exact_time(self.limit_ns)
         above = words.number(self.exceeded) if self.exceeded else "none"
-        result = f"deleted; limit {limit}; {n}" if self.deleted else f"{above} of {n} above {limit}"
+        result = f"deleted or damaged; limit {limit}; {n}" if self.is_lost else f"{above} of {n} above {limit}"
         maximum = words.latency_or_least(self.maximum_ns, self.maximum_ns if self.maximum_is_least else None)
         return f"run {self.run_id} ({result}, maximum {maximum})"
 
@@ -251,7 +253,7 @@ def _undecided(assessment: Assessment, others: Sequence[ExcludedRuns], why: str)
 def _how_to_include(others: Sequence[ExcludedRuns]) -> str:
     """The next step after a verdict was refused because of these runs."""
     state = "--only-these, which the headline then states"
-    if any(run.deleted for run in others):
-        return f"restore the deleted runs from a backup and judge all runs together, or pass {state}"
+    if any(run.is_lost for run in others):
+        return f"restore the deleted or damaged runs from a backup and judge all runs together, or pass {state}"
     ids = " ".join(run.run_id for run in others)
     return f"judge all runs together (fastenough report with these runs and {ids}), or pass {state}"

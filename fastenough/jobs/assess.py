@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -162,7 +162,7 @@ def excluded_by(
         return [], True
     questions = requirements_of_runs(judged, assessment)
     others = find_excluded(questions, runs_alike(judged, store))
-    excluded = [*deleted_alike(questions, store), *others]
+    excluded = [*lost_alike(questions, store, {run.run_id for run in judged}), *others]
     refused = assessment.verdict is Verdict.PASS and selection is Selection.CHOSEN
     if not others or refused or selection is Selection.ONLY_THESE:
         return excluded, True
@@ -185,19 +185,38 @@ def _agree_with(judged: Sequence[Recording], assessment: Assessment, run_ids: Se
     )
 
 
-def deleted_alike(questions: Sequence[RequiredOfRun], store: Store, since_ns: int = -1) -> list[ExcludedRuns]:
-    """Runs that somebody deleted from the store and whose maximum is above the limit of a question, newest first.
+def lost_alike(
+    questions: Sequence[RequiredOfRun], store: Store, taken: Collection[str], since_ns: int = -1
+) -> list[ExcludedRuns]:
+    """Runs that were deleted from the store, or whose recordings are damaged, and whose maximum is above the limit of
+    a question: first the deleted ones, each newest first.
 
     Their parameters and settings are gone with their recordings: board, configuration, probe, implementation and load
-    decide which question they answered.  ``since_ns``: only runs that began later (wall clock).
+    decide which question they answered.  ``taken``: ids of the runs that the question includes.  ``since_ns``: only
+    runs that began later (wall clock).
     """
-    excluded = []
-    for gone in reversed(store.removed()):
-        limits = [question.required.limit_ns for question in questions if _has_key_of(gone, question.run)]
-        limit_ns = min(limits, default=None)
-        if limit_ns is not None and (gone.worst_ns or 0) > limit_ns and (gone.begin_wall_ns or 0) > since_ns:
-            excluded.append(ExcludedRuns(gone.id, gone.samples or 0, None, float(gone.worst_ns or 0), True, limit_ns))
-    return excluded
+    stored = store.runs(brief=True, probe={question.run.head.probe for question in questions})
+    deleted, present = (
+        [
+            excluded
+            for run in reversed(runs)
+            if run.id not in taken
+            and run.state != "running"
+            and (run.begin_wall_ns or 0) > since_ns
+            and (excluded := _exceeds_by_summary(run, questions)) is not None
+        ]
+        for runs in (store.removed(), stored)
+    )
+    damaged = [run for run in present[:_MOST_ALIKE] if store.has(run.run_id) and store.fault(run.run_id) is not None]
+    return [*deleted, *damaged]
+
+
+def _exceeds_by_summary(run: RunSummary, questions: Sequence[RequiredOfRun]) -> ExcludedRuns | None:
+    """The run, if the maximum in its summary is above the least limit of its questions."""
+    limit_ns = min((asked.required.limit_ns for asked in questions if _has_key_of(run, asked.run)), default=None)
+    if limit_ns is None or run.worst_ns is None or run.worst_ns <= limit_ns:
+        return None
+    return ExcludedRuns(run.id, run.samples or 0, None, float(run.worst_ns), True, limit_ns)
 
 
 def _has_key_of(gone: RunSummary, run: Recording) -> bool:

@@ -40,7 +40,7 @@ from fastenough.analysis.instructions import InstructionComparison, compare_inst
 from fastenough.analysis.keys import RUN_KEYS
 from fastenough.analysis.machine import counts_instructions
 from fastenough.analysis.merged import judged_series
-from fastenough.jobs.assess import deleted_alike, runs_alike
+from fastenough.jobs.assess import lost_alike, runs_alike
 from fastenough.jobs.limits import Limits
 from fastenough.jobs.nights import Read, SinceChange, earlier_nights, nights_since
 from fastenough.model import BadInput, FastenoughError, Outcome, Requirement, Verdict
@@ -163,7 +163,7 @@ class _RunSelection:
             for run in runs_alike(judged, self.store, self.read)
             if run.run_id not in taken and run.head.begin.wall_ns > since_ns
         )
-        return [*deleted_alike(questions, self.store, since_ns), *find_excluded(questions, alike)]
+        return [*lost_alike(questions, self.store, taken, since_ns), *find_excluded(questions, alike)]
 
 
 def _requirement_results(
@@ -285,14 +285,14 @@ def _nights_results(
 ) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
     """The results of limits on the growth of one pair from the evidence of all nights.
 
-    Each comes with the comparable runs that it does not include, deleted ones among them, also for a campaign.
+    Each comes with the comparable runs that it does not include, lost ones among them, also for a campaign.
     """
     nights = nights_since(questions, selected.store, change, selected.same_cpus)
     for question, data in zip(questions, nights.data, strict=True):
         result = judge_over_nights(question, data)
         questions_of_pair = growth_requirements(question.pair, question.growth)
         excluded = (
-            deleted_alike(questions_of_pair, selected.store, nights.since_ns)
+            lost_alike(questions_of_pair, selected.store, selected.named, nights.since_ns)
             if selected.selection is Selection.CAMPAIGN
             else selected.others(question.pair.runs, questions_of_pair, nights.since_ns)
         )

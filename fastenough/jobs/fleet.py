@@ -47,8 +47,8 @@ class FleetRuns:
     """Runs of a store, sorted by what they say about a type of board.
 
     ``pooled``: its data.  ``unpooled``: boards of the type with runs of another kind only.  ``excluded``: runs that
-    answer the question and are no data of it, the deleted ones included.  ``other_loads``: loads that were not asked
-    for, under which the boards were measured, too.  ``damaged``: ids of runs that cannot be read.
+    answer the question and are no data of it, the deleted and damaged ones included.  ``other_loads``: loads that were
+    not asked for, under which the boards were measured, too.  ``damaged``: ids of runs that cannot be read.
     """
 
     pooled: list[Recording] = field(default_factory=list)
@@ -144,11 +144,12 @@ def _runs_of_kind(
 ) -> FleetRuns:
     """All runs of the store that answer the question, of any board."""
     head, runs = examples[0].head, FleetRuns()
-    ids = [
-        run.id
+    summaries = [
+        run
         for run in store.runs(brief=True, probe=head.probe, implementation=head.implementation)
         if run.state != "running" and run.outcome != Outcome.NOT_APPLICABLE
     ]
+    ids = [run.id for run in summaries]
     recordings = [recording for recording in read_runs(store, ids, on_step) if not is_monitor(recording.head)]
     runs.damaged = [recording.run_id for recording in recordings if recording.damage is not None]
     sound = [(recording, RunKind.of(recording)) for recording in recordings if recording.damage is None]
@@ -158,7 +159,8 @@ def _runs_of_kind(
     runs.other_loads = sorted({load for load in map(load_name, others) if load is not None})
     runs.unpooled = list(_unpooled_boards(runs.pooled, sound, kinds[0]))
     other_types = {str(recording.head.board) for recording, kind in sound if not kinds[0].is_same_type(kind)}
-    runs.excluded = _deleted_runs(store.removed(), examples, other_types - _names(runs.pooled), question.required)
+    lost = [*store.removed(), *(run for run in summaries if run.id in runs.damaged)]
+    runs.excluded = _lost_runs(lost, examples, other_types - _names(runs.pooled), question.required)
     if question.only_these:
         _take_only(runs, {recording.run_id for recording in examples}, question.required)
     return runs
@@ -183,14 +185,14 @@ def _unpooled_boards(
         yield UnpooledBoard(board.name, board.run_ids, difference or "")
 
 
-def _deleted_runs(
-    removed: Sequence[RunSummary], examples: Sequence[Recording], other_types: set[str], required: Requirement
+def _lost_runs(
+    lost: Sequence[RunSummary], examples: Sequence[Recording], other_types: set[str], required: Requirement
 ) -> list[ExcludedRuns]:
-    """Deleted runs that may have answered the question, of any board, with a maximum above the limit."""
+    """Deleted and damaged runs that may have answered the question, of any board, with a maximum above the limit."""
     answers = {_question_key(example) for example in examples}
     return [
         ExcludedRuns(gone.id, gone.samples or 0, None, float(gone.worst_ns or 0), True, required.limit_ns)
-        for gone in removed
+        for gone in lost
         if (gone.configuration, gone.probe, gone.implementation, gone.load) in answers
         and gone.board not in other_types
         and (gone.worst_ns or 0) > required.limit_ns

@@ -185,12 +185,18 @@ def test_the_best_boards_pass_only_if_the_headline_names_the_others(store: Store
 
 
 @pytest.mark.check
-def test_a_bad_board_that_was_deleted_refuses_a_pass(store: Store) -> None:
-    *_, worst = add_boards(store, 7, {6: [5_000]})
-    shutil.rmtree(store.path / "runs" / worst)
-    found = judged(store)
+@pytest.mark.parametrize("lost", ["deleted", "damaged"])
+def test_a_bad_board_whose_run_is_lost_refuses_a_pass(store: Store, lost: str) -> None:
+    *others, worst = add_boards(store, 7, {6: [5_000]})
+    if lost == "deleted":
+        shutil.rmtree(store.path / "runs" / worst)
+    else:
+        recording = store.path / "runs" / worst / "recording.jsonl.zst"
+        recording.chmod(0o600)
+        recording.write_bytes(recording.read_bytes()[:-7])
+    found = judged(store, *others)
     assert (found.verdict, len(found.evidence.boards)) == (Verdict.INCONCLUSIVE, 6)
-    assert [(one.run_id, one.deleted) for one in found.excluded] == [(worst, True)]
+    assert [(one.run_id, one.is_lost) for one in found.excluded] == [(worst, True)]
     assert worst in found.reasons[0]
 
 

@@ -200,6 +200,30 @@ def test_a_run_above_the_limit_that_was_deleted_forbids_a_pass_unless_that_is_st
         ]
 
 
+@pytest.mark.parametrize("selection", list(Selection))
+def test_a_damaged_run_above_the_limit_forbids_a_pass_unless_that_is_stated(
+    tmp_path: Path, selection: Selection
+) -> None:
+    """As a deleted run does; a damaged run that kept the limit does not."""
+    store, limits = Store(tmp_path / "store"), Limits((Limit("limits.toml", LIMIT),))
+    best, worst, other = (_stored(store, tmp_path, worst_ns) for worst_ns in (100_000, 250_000, 110_000))
+    for run in (worst, other):
+        file = store.path / "runs" / run.run_id / "recording.jsonl.zst"
+        file.chmod(0o600)
+        file.write_bytes(file.read_bytes()[:-7])
+    for now in (store, Store(store.path)):
+        said = judge_asked([best], Question(LIMIT, 0.95, selection=selection), now)
+        verdict = Verdict.PASS if selection is Selection.ONLY_THESE else Verdict.INCONCLUSIVE
+        assert said.verdict is verdict
+        assert worst.run_id in " ".join((*said.reasons, *said.cautions)) and "1 of them above" in said.headline
+        checked = check([best], [], limits, now, selection=selection)
+        if selection is not Selection.CAMPAIGN:
+            assert checked.limits[0].verdict is verdict
+            assert [(one.run_id, one.n, one.exceeded, one.maximum_ns) for one in checked.excluded] == [
+                (worst.run_id, 20_000, None, 250_000)
+            ]
+
+
 def _gate(store: Store, *runs: Recording) -> LimitResult:
     [held] = check(runs, [], Limits((Limit("limits.toml", LIMIT),)), store).limits
     return held
