@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fastenough import words
@@ -15,12 +15,13 @@ from fastenough.audit import changeable_now
 from fastenough.audit.emit.lines import Remark
 from fastenough.board import AS_BOOTED, open_board
 from fastenough.campaign import Entry, Plan
+from fastenough.campaign.expand import expand, plan_sha256
 from fastenough.cli.output import micros, print_table, say
 from fastenough.cli.plan_runs import check_plan
 from fastenough.cli.privileges import boards_for
 from fastenough.cli.progress import Display
 from fastenough.jobs.ab import AbRuns, AbTest, is_begun, make_ab_test
-from fastenough.jobs.audit import Audit, AuditTrials, measure
+from fastenough.jobs.audit import Audit, AuditTrials, audit_name, measure
 from fastenough.model import BadInput, ExitStatus, NotApplicable
 from fastenough.store import Store
 
@@ -98,7 +99,7 @@ def measured_audit(arguments: MeasureArguments, audit: Audit, store: Store) -> A
         arguments.loads,
         arguments.rounds,
         store=store,
-        make=_making(arguments, store),
+        make=_making(arguments, store, audit_name(_request(arguments, audit, changes), store, resume=arguments.resume)),
         boots=arguments.boots[1:],
     )
 
@@ -113,8 +114,18 @@ def _print_plan(arguments: MeasureArguments, changes: Sequence[str]) -> None:
         )
 
 
-def _making(arguments: MeasureArguments, store: Store) -> Callable[[AbTest], AbRuns]:
-    def make(trial: AbTest) -> AbRuns:
+def _request(arguments: MeasureArguments, audit: Audit, changes: Mapping[str, str]) -> object:
+    """All that decides which trials are made, and the machine with its kernel."""
+    plan_hash = plan_sha256(arguments.plan, expand(arguments.plan))
+    loads, boots = list(arguments.loads), list(arguments.boots)
+    return (audit.machine, plan_hash, list(changes.items()), loads, arguments.rounds, boots)
+
+
+def _making(arguments: MeasureArguments, store: Store, audit: str) -> Callable[[AbTest], AbRuns]:
+    """``audit``: name of the audit, whose earlier runs are used."""
+
+    def make(requested: AbTest) -> AbRuns:
+        trial = replace(requested, audit=audit)
         with Display() as display:
             opened, granted = boards_for(trial.with_change(), arguments.as_granted, lambda line: None)
             ready = trial.measured_by(granted)
@@ -124,7 +135,7 @@ def _making(arguments: MeasureArguments, store: Store) -> Callable[[AbTest], AbR
                 display,
                 opened=opened,
                 tell=display.tell,
-                resume=arguments.resume and is_begun(ready, store),
+                resume=is_begun(ready, store),
             )
 
     return make

@@ -37,7 +37,8 @@ class AbTest:
 
     ``plan``: one run without the change.  ``change``: settings by name.  ``booted``: the configuration that replaces
     that of the plan, if that is the change.  ``again``: the test confirms an earlier one with the same arguments.
-    ``rounds``: the greatest number of rounds.  ``least_of_order``: see :func:`order_of_arms`.
+    ``rounds``: the greatest number of rounds.  ``least_of_order``: see :func:`order_of_arms`.  ``audit``: name of the
+    audit that the test belongs to, empty for none; tests of different audits have no runs in common.
     """
 
     plan: Plan
@@ -46,6 +47,7 @@ class AbTest:
     booted: str = ""
     again: bool = False
     least_of_order: int = 0
+    audit: str = ""
 
     def with_change(self) -> Plan:
         """One run with the change."""
@@ -179,11 +181,12 @@ class _AbCampaign(OneCampaign):
             *sorted(self.trial.change.items()),
             *((self.trial.booted,) if self.trial.booted else ()),
             *(("again",) if self.trial.again else ()),
+            *((self.trial.audit,) if self.trial.audit else ()),
         )
         orders = (self.trial.rounds, self.trial.least_of_order)
         identity = repr((plan_sha256(self.trial.plan, specs), list(changed), orders))
         self.sha256 = hashlib.sha256(identity.encode()).hexdigest()
-        self.campaign = new_campaign("ab")
+        self.campaign = new_campaign(self.trial.audit or "ab")
 
     @property
     def order(self) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ than evidence that is valid after every round can reach in few rounds.
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -77,6 +79,17 @@ class AuditTrials:
     best: Mapping[str, str] | None = None
     combined: tuple[ChangeEffect, ...] = ()
     signal: int = 0
+
+
+def audit_name(request: object, store: Store, *, resume: bool) -> str:
+    """The name of an audit, with which the campaigns of its tests begin.
+
+    ``request``: all that decides which tests are made and where, with a reproducible text.  ``resume``: the name of the
+    latest audit of the same request, if the store has a run of it; otherwise a new name.
+    """
+    same = f"audit-{hashlib.sha256(repr(request).encode()).hexdigest()[:8]}-"
+    names = [run.campaign[: len(same) + 6] for run in store.runs(brief=True) if (run.campaign or "").startswith(same)]
+    return names[-1] if resume and names else f"{same}{secrets.token_hex(3)}"
 
 
 def trials(plan: Plan, changes: Mapping[str, str], loads: Sequence[str], rounds: int) -> list[AbTest]:
