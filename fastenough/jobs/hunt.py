@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from fastenough.analysis.merged import load_name
 from fastenough.analysis.paired import judged_name
 from fastenough.board import AS_BOOTED, Board
 from fastenough.board.base import Booted
@@ -288,7 +289,11 @@ class _HuntCampaign(OneCampaign):
         return HuntProgress(self.position, self.spent_s, self.before_s)
 
     def resume(self) -> None:
-        """Continue the latest hunt with the same arguments; raises BadInput if there is none or it is running."""
+        """Continue the latest hunt with the same arguments; raises BadInput if there is none or it is running.
+
+        Its trials are used up to the first that is damaged or missing, or older than the one before it: such a trial
+        followed one that was damaged later and repeated.
+        """
         mine = self.newest(self.hunt.sha256, "hunt with the same probe, board, budget and load space")
         whole = {
             run.position: run.id
@@ -297,11 +302,29 @@ class _HuntCampaign(OneCampaign):
             and run.position is not None
             and run.outcome in (Outcome.COMPLETED.value, Outcome.FAILED.value)
         }
+        newest = ""
         for position in range(len(whole)):
-            note = self.store.attached(whole[position], HUNT_FILE) if position in whole else None
+            run = whole.get(position, "")
+            if run <= newest or self.store.fault(run) is not None:
+                break
+            note = self.store.attached(run, HUNT_FILE)
             if note is None:
                 break
-            self.made[position], self.notes[position] = whole[position], TrialNote.of_json(note)
+            self.made[position], self.notes[position], newest = run, TrialNote.of_json(note), run
+
+    def stored_trial(self, load: str) -> Recording | None:
+        """The trial of an interrupted hunt at the current position.
+
+        None if there is none, or if it had another load: then it and all later ones are not used.
+        """
+        if self.position not in self.notes:
+            return None
+        recording = self.load(self.made[self.position])
+        if load_name(recording) == load:
+            return recording
+        self.made = {position: run for position, run in self.made.items() if position < self.position}
+        self.notes = {position: note for position, note in self.notes.items() if position < self.position}
+        return None
 
     def begin(self, origin: Mapping[str, Any] | None = None) -> Writer:
         writer = self.placed(self.hunt.sha256, (*[""] * self.position, self.title))
@@ -330,15 +353,14 @@ class _HuntRun:
 
     def run(self) -> int:
         """Run until the search is over or a signal stops it; returns the number of the signal, or 0."""
-        earlier = dict(self.trials.made)
         left = self._trials_left()
         asking = self.search.run(left)
         with suppress(StopIteration):
             ask = next(asking)
             while True:
                 self.trials.left = left
-                answered = self.trials.position in earlier
-                recording = self.trials.load(earlier[self.trials.position]) if answered else self._run_trial(ask)
+                plan = self._plan(ask)
+                recording = self.trials.stored_trial(plan.entries[0].loads[0]) or self._run_trial(plan, ask)
                 if self.stopping.requested or recording is None:
                     return self.stopping.signal
                 self.failed += recording.outcome is not Outcome.COMPLETED
@@ -367,9 +389,8 @@ class _HuntRun:
         loads = {} if isinstance(ask.subject, str) else {load.name: load}
         return replace(self.hunt.plan, entries=(entry,), loads=loads)
 
-    def _run_trial(self, ask: TrialRequest) -> Recording | None:
+    def _run_trial(self, plan: Plan, ask: TrialRequest) -> Recording | None:
         """Run one trial; None if it was stopped."""
-        plan = self._plan(ask)
         self.trials.title = f"{ask.phase}: {expand(plan)[0].title}"
         self.trials.note = TrialNote(self.trials.left, self.trials.spent_s, self.ground).as_json()
         campaign = run_campaign(
