@@ -266,7 +266,7 @@ def command(
             )
     status = _print_result(hunted, culprit, out, as_json, board)
     section = conclude_hunt(hunted, culprit, conclusion(hunted), store)
-    if report_path is not None:
+    if report_path is not None and hunted.runs:
         with Work("writing the report"):
             report_hunt(hunted, culprit, section, store, report_path)
     return status

@@ -465,6 +465,6 @@ def make_hunt(
         hunting = _HuntRun(hunt, trials, ground, search, opened, on_progress, tell, time.monotonic())
         with stop_on_signals(hunting.stopping):
             signal = hunting.run()
-    if trials.made and hunting.failed == trials.position:
-        raise FastenoughError(f"every trial failed; see: fastenough show {trials.made[max(trials.made)]}")
+    if hunting.made and hunting.failed == len(hunting.made) and not signal:
+        raise FastenoughError(f"every trial failed; see: fastenough show {hunting.made[-1].run}")
     return HuntResult(trials.campaign, search, ground.cpus, tuple(hunting.made), hunting.failed, signal)

@@ -103,3 +103,8 @@ def test_a_stored_trial_of_another_load_and_those_after_it_are_not_used(tmp_path
     bench.loads = {}
     again = bench.hunt(store, 4, resume=True)
     assert again.runs[:3] == first.runs[:3] and [position for position, _ in bench.measured] == [3, 4]
+
+
+def test_a_hunt_stopped_in_its_first_trial_is_no_failure(tmp_path: Path, bench: _Bench) -> None:
+    hunted = bench.hunt(Store(tmp_path / "store"), 0)
+    assert (hunted.signal, hunted.runs) == (signal.SIGINT, ())
