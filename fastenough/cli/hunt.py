@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from fastenough.analysis import words
 from fastenough.analysis.machine import INSTRUCTIONS
-from fastenough.board import is_deterministic
+from fastenough.board import Board, is_deterministic
 from fastenough.campaign import Entry, Plan
 from fastenough.campaign.toml import read_toml
 from fastenough.cli.commands import Command, Option
@@ -29,7 +30,7 @@ from fastenough.implementations.task import Refused
 from fastenough.jobs.hunt import BLOCK, FIXED, Hunt, HuntResult, make_hunt
 from fastenough.jobs.hunt_report import MonitoredRun, conclude_hunt, monitor_load, report_hunt
 from fastenough.loads import LOADS, Load
-from fastenough.model import BadInput, ExitStatus
+from fastenough.model import BadInput, ExitStatus, FastenoughError
 from fastenough.report import require_writable
 from fastenough.store import Store
 
@@ -135,6 +136,34 @@ def _without_result(hunted: HuntResult) -> str:
     return f"no load worse than the fixed loads in {trials}; the worst fixed load is {search.worst_fixed}"
 
 
+def _monitored(
+    hunted: HuntResult, plan: Plan, store: Store, display: Display, opened: Callable[[str], Board]
+) -> tuple[MonitoredRun | None, FastenoughError | OSError | None]:
+    """The run with the monitor, or the error that ended it; neither if the hunt found no load or was stopped.
+
+    The worst load can make a board unreachable.  That does not change the result of the hunt.
+    """
+    if hunted.load is None or hunted.signal:
+        return None, None
+    try:
+        culprit = monitor_load(
+            plan,
+            hunted.load,
+            store,
+            lambda progress: display(progress, "the result, with the monitor"),
+            opened=opened,
+            tell=display.tell,
+        )
+    except (FastenoughError, OSError) as error:
+        return None, error
+    return culprit, None
+
+
+def _signal_of(hunted: HuntResult, culprit: MonitoredRun | None) -> int:
+    """Number of the signal that stopped the hunt or its run with the monitor, or 0."""
+    return hunted.signal or (culprit.signal if culprit else 0)
+
+
 def _print_result(hunted: HuntResult, culprit: MonitoredRun | None, out: Path | None, as_json: bool, board: str) -> int:
     search, load = hunted.search, culprit.load if culprit else hunted.load
     written = _write(out, load)
@@ -169,8 +198,8 @@ def _print_result(hunted: HuntResult, culprit: MonitoredRun | None, out: Path | 
         if hunted.failed:
             say(f"{words.counted(hunted.failed, 'trial')} failed and {'was' if hunted.failed == 1 else 'were'} ignored")
         say(f"runs: {hunted.campaign} (fastenough list)")
-    if hunted.signal:
-        return 128 + hunted.signal
+    if signal := _signal_of(hunted, culprit):
+        return 128 + signal
     return ExitStatus.DONE if search.confirmations else ExitStatus.INCONCLUSIVE
 
 
@@ -252,21 +281,15 @@ def command(
             )
         except Refused as error:
             raise BadInput(in_parameters(str(error))) from error
-        if hunted.signal:
+        out = _write(out, hunted.load)
+        culprit, failure = _monitored(hunted, granted, store, display, opened)
+        if _signal_of(hunted, culprit):
             display.tell("stopped; all trials are stored; resume with the same command and --resume")
-        culprit = None
-        if hunted.load is not None and not hunted.signal:
-            culprit = monitor_load(
-                granted,
-                hunted.load,
-                store,
-                lambda progress: display(progress, "the result, with the monitor"),
-                opened=opened,
-                tell=display.tell,
-            )
     status = _print_result(hunted, culprit, out, as_json, board)
     section = conclude_hunt(hunted, culprit, conclusion(hunted), store)
     if report_path is not None and hunted.runs:
         with Work("writing the report"):
             report_hunt(hunted, culprit, section, store, report_path)
+    if failure is not None:
+        raise failure
     return status

@@ -39,11 +39,13 @@ class MonitoredRun:
     """The run under the load found by a hunt, with the monitor.
 
     ``cause``: the cause of the worst wake-ups, as a sentence; ``load``: the load, with the cause in its source.
+    ``signal``: number of the signal that stopped the run, or 0; the cause is then not known.
     """
 
     load: Load
     runs: tuple[str, ...]
     cause: str
+    signal: int = 0
 
 
 def monitor_load(
@@ -68,6 +70,8 @@ def monitor_load(
     )
     watched = replace(plan, entries=(entry,), loads={load.name: load}, monitor=True)
     campaign = run_campaign(watched, store, on_progress, opened=opened, tell=tell)
+    if campaign.stopped:
+        return MonitoredRun(load, (), "not searched: the run with the monitor was interrupted", campaign.signal)
     cause = _cause_of(store, campaign.runs)
     return MonitoredRun(replace(load, source=f"{load.source}; {cause}"), campaign.runs, cause)
 
