@@ -44,7 +44,7 @@ def imx() -> dict[str, str]:
             "/sys/kernel/realtime": "1\n",
             "/proc/cmdline": "console=ttymxc1,115200 root=/dev/mmcblk2p2 isolcpus=3 rcu_nocbs=3 irqaffinity=0-2\n",
             "/boot/config-6.12.1": _CONFIG + "CONFIG_PREEMPT_RT=y\nCONFIG_HZ=1000\nCONFIG_HZ_1000=y\n"
-            "CONFIG_PREEMPT_RCU=y\nCONFIG_RCU_BOOST=y\nCONFIG_JUMP_LABEL=y\nCONFIG_NO_HZ_COMMON=y\n",
+            "CONFIG_PREEMPT_RCU=y\nCONFIG_RCU_BOOST=y\nCONFIG_RCU_NOCB_CPU=y\nCONFIG_JUMP_LABEL=y\nCONFIG_NO_HZ_COMMON=y\n",
             "/proc/cpuinfo": "".join(
                 f"processor\t: {cpu}\nCPU implementer\t: 0x41\nCPU part\t: 0xd03\n\n" for cpu in range(4)
             ),

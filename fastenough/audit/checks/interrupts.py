@@ -12,13 +12,13 @@ from fastenough.audit.finding import CheckOutcome, Group, Severity, boot, build,
 def _threaded_interrupts(facts: Facts) -> CheckOutcome:
     if facts.real_time_kernel:
         return fine("handlers run in threads (PREEMPT_RT)")
-    if "threadirqs" in facts.arguments:
-        return fine("handlers run in threads (threadirqs)")
     if facts.option("IRQ_FORCED_THREADING") != "y":
         return costs(
             "handlers run with interrupts off; this kernel cannot run them in threads",
             build("CONFIG_IRQ_FORCED_THREADING=y"),
         )
+    if "threadirqs" in facts.arguments:
+        return fine("handlers run in threads (threadirqs)")
     return costs("handlers run with interrupts off, whatever the priority of the waiting task", boot("threadirqs"))
 
 

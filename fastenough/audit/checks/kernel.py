@@ -143,13 +143,13 @@ def _rcu_callbacks(facts: Facts) -> CheckOutcome:
     arguments, apart = facts.arguments, facts.set_apart
     if as_cpus(facts.get("cpu_isolation", "nohz_full")):
         return fine("run in threads for the nohz_full CPUs")
-    if "rcu_nocbs" in arguments:
-        return fine(f"run in threads for CPUs {arguments['rcu_nocbs'] or 'set later'} (rcu_nocbs)")
     if facts.option("RCU_NOCB_CPU") != "y":
         return costs(
             "each CPU runs its own in a soft interrupt; this kernel cannot run them in threads",
             build("CONFIG_RCU_EXPERT=y", "CONFIG_RCU_NOCB_CPU=y"),
         )
+    if "rcu_nocbs" in arguments:
+        return fine(f"run in threads for CPUs {arguments['rcu_nocbs'] or 'set later'} (rcu_nocbs)")
     if facts.option("RCU_NOCB_CPU_DEFAULT_ALL") == "y":
         return fine("run in threads for all CPUs (CONFIG_RCU_NOCB_CPU_DEFAULT_ALL)")
     return costs(

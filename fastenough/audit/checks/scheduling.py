@@ -74,9 +74,15 @@ def _real_time_tasks(facts: Facts) -> CheckOutcome:
     return costs(f"{named}{more}", done("lower them below the measured task", ("rt-ceiling", str(_BESIDE))))
 
 
-def _rt_throttling(facts: Facts) -> CheckOutcome:
+def _system_limit(facts: Facts) -> tuple[int, int]:
+    """Time in µs that real-time tasks may run in each period, at most the period, and the period."""
     runtime, period = (int(facts.need("tunables", f"sched_rt_{name}_us")) for name in ("runtime", "period"))
-    if runtime < 0 or runtime >= period:
+    return (period if runtime < 0 else min(runtime, period)), period
+
+
+def _rt_throttling(facts: Facts) -> CheckOutcome:
+    runtime, period = _system_limit(facts)
+    if runtime == period:
         return fine("off: real-time tasks may use all CPU time")
     return costs(
         f"real-time tasks may run for {runtime / 1000:g} ms of each {period / 1000:g} ms",
@@ -97,8 +103,9 @@ def _control_group_budget(facts: Facts) -> CheckOutcome:
     if budget is None:
         return fine("no group limits it")
     granted, period = int(budget["granted_us"]), int(budget["period_us"])
-    if granted >= min(period, int(facts.get("tunables", "sched_rt_runtime_us") or period)):
-        return fine(f"same as the system limit: {granted / 1000:g} of {period / 1000:g} ms")
+    runtime, system_period = _system_limit(facts)
+    if granted and granted * system_period >= runtime * period:
+        return fine(f"same share as the system limit: {granted / 1000:g} of {period / 1000:g} ms")
     return costs(
         f"{granted / 1000:g} of {period / 1000:g} ms in the tightest group",
         done(f"write {period} to cpu.rt_runtime_us of the group and of those above it"),

@@ -194,6 +194,35 @@ def test_memory_that_is_sampled_or_cleared(options: str, arguments: str, state: 
     assert (finding.severity is Severity.MEDIUM) == ("interrupts" in finding.text)
 
 
+@pytest.mark.parametrize(
+    ("budget", "limit", "state"),
+    [
+        ((950, 1000), (950, 1000), FINE),
+        ((1900, 2000), (950, 1000), FINE),
+        ((1000, 2000), (950, 1000), COSTS),
+        ((500, 500), (-1, 1000), FINE),
+        ((950, 1000), (-1, 1000), COSTS),
+        ((0, 1000), (-1, 1000), COSTS),
+        ((0, 1000), (0, 1000), COSTS),
+        ((950, 1000), (None, None), UNKNOWN),
+    ],
+)
+def test_the_budget_of_a_group_is_compared_as_a_share(
+    budget: tuple[int, int], limit: tuple[int | None, int | None], state: FindingState
+) -> None:
+    """In ms of each period: of the tightest group, and of all real-time tasks (-1: no limit)."""
+    names = ("sched_rt_runtime_us", "sched_rt_period_us")
+    profile = {
+        "kernel_config": {"set": ["CONFIG_INIT_ENV_ARG_LIMIT=32", "CONFIG_RT_GROUP_SCHED=y"]},
+        "real_time_budget": {"granted_us": budget[0] * 1000, "period_us": budget[1] * 1000},
+        "tunables": {
+            name: value if value is None or value < 0 else value * 1000
+            for name, value in zip(names, limit, strict=True)
+        },
+    }
+    assert found(profile)["control-group-budget"].state is state
+
+
 _CPU0 = "/sys/devices/system/cpu/cpu0/cpufreq/"
 _DEBUG = "/sys/kernel/debug/sched/"
 _CAP = "/sys/class/powercap/intel-rapl:0/"
@@ -298,6 +327,16 @@ _COALESCING = "Coalesce parameters for {}:\nAdaptive RX: {}  TX: off\nrx-usecs:\
                 "/boot/config-6.12.1": "CONFIG_INIT_ENV_ARG_LIMIT=32\nCONFIG_PREEMPT_NONE=y\n",
             },
             None,
+        ),
+        (
+            "threaded-interrupts",
+            {"/proc/cmdline": "threadirqs", "/boot/config-6.12.1": "CONFIG_INIT_ENV_ARG_LIMIT=32\n"},
+            {"/proc/cmdline": "threadirqs"},
+        ),
+        (
+            "rcu-callbacks",
+            {"/proc/cmdline": "rcu_nocbs=1-3", "/boot/config-6.12.1": "CONFIG_INIT_ENV_ARG_LIMIT=32\n"},
+            {"/proc/cmdline": "rcu_nocbs=1-3"},
         ),
         ("rcu-wakeups", {"/proc/cmdline": "rcu_nocbs=3"}, {"/proc/cmdline": "rcu_nocbs=3 rcu_nocb_poll"}),
         (
