@@ -125,6 +125,13 @@ def as_cpus(text: object) -> set[int]:
     return set(cpu_list(numbers)) if re.fullmatch(r"\d[\d,-]*", numbers) else set()
 
 
+def mask_form(cpus: set[int]) -> str:
+    """CPU numbers as a hexadecimal mask in groups of 32 bits, as the kernel requires."""
+    bits = sum(1 << cpu for cpu in cpus)
+    words = [bits >> shift & 0xFFFFFFFF for shift in range(0, max(1, bits.bit_length()), 32)]
+    return ",".join([f"{words[-1]:x}", *(f"{word:08x}" for word in words[-2::-1])])
+
+
 def as_mask(text: object) -> set[int]:
     """Parse a hexadecimal mask of CPUs; raise Unknown."""
     try:

@@ -7,7 +7,7 @@ import re
 
 from fastenough import words
 from fastenough.audit.check import Check
-from fastenough.audit.facts import Facts, Unknown, as_cpus, as_mask
+from fastenough.audit.facts import Facts, Unknown, as_cpus, as_mask, mask_form
 from fastenough.audit.finding import (
     CheckOutcome,
     Group,
@@ -66,8 +66,7 @@ def _work_queues(facts: Facts) -> CheckOutcome:
     wide += [path for path, mask in sorted(own.items()) if path not in _FILES.values() and as_mask(mask) & apart]
     if not wide:
         return fine(f"none on CPU {facts.set_apart}")
-    mask = f"{sum(1 << cpu for cpu in others):x}"
-    return costs(f"any CPU, including {facts.set_apart}", *(written(path, mask) for path in wide))
+    return costs(f"any CPU, including {facts.set_apart}", *(written(path, mask_form(others)) for path in wide))
 
 
 def _siblings(facts: Facts) -> CheckOutcome:

@@ -9,8 +9,11 @@ from fastenough.audit.emit.lines import Line, of_form, setting_of, text_of
 from fastenough.audit.finding import Form
 
 
-def _option(text: str) -> str:
+def _option(text: str, *, active: bool) -> str:
+    """An option as the kernel's tools read it; ``# CONFIG_NAME is not set`` is no comment to them."""
     name, _, value = text.partition("=")
+    if not active:
+        return f"# {text}"
     return f"# {name} is not set" if value == "n" else text
 
 
@@ -19,7 +22,7 @@ def _kernel_fragment(lines: Sequence[Line]) -> str | None:
     written = [
         row
         for line in of_form(lines, Form.CONFIG)
-        for row in [*line.comment, *map(_option, line.change.text.split()), ""]
+        for row in [*line.comment, *(_option(text, active=line.active) for text in line.change.text.split()), ""]
     ]
     return (
         text_of("Kernel configuration: scripts/kconfig/merge_config.sh .config fastenough.cfg", written)

@@ -114,9 +114,11 @@ def _matches(values: Mapping[str, str], argument: str) -> bool:
 
 
 def _line(change: Change, finding: Finding, measured: Remark | None) -> Line:
+    """The line of a change; active unless it reduces security or safety, or no benefit was measured."""
+    safe = not finding.trade_off.startswith(_GIVEN_AWAY)
     if measured is not None:
-        return Line(change, finding, measured.text, measured.helps)
-    return Line(change, finding, NOT_MEASURED, not finding.trade_off.startswith(_GIVEN_AWAY))
+        return Line(change, finding, measured.text, safe and measured.helps)
+    return Line(change, finding, NOT_MEASURED, safe)
 
 
 def of_form(lines: Iterable[Line], form: Form) -> list[Line]:

@@ -176,6 +176,49 @@ def test_security_and_safety_are_not_given_away_unasked() -> None:
     assert "# kernel.sched_rt_runtime_us = -1" in texts["90-fastenough.conf"].splitlines()
 
 
+def test_a_measured_benefit_does_not_activate_what_reduces_safety() -> None:
+    profile = {**MACHINES["laptop"], "tunables": {"sched_rt_runtime_us": 950000, "sched_rt_period_us": 1000000}}
+    text = emit(audit(profile), {"rt-throttling": HELPS})["90-fastenough.conf"]
+    assert "# kernel.sched_rt_runtime_us = -1" in text.splitlines() and "(-15 to -9)" in text
+
+
+def test_options_of_the_kernel_are_commented_out_like_other_lines() -> None:
+    """``# CONFIG_NAME is not set`` is no comment for the kernel's tools."""
+    options = [
+        "INIT_ENV_ARG_LIMIT=32",
+        "KFENCE=y",
+        "KFENCE_SAMPLE_INTERVAL=100",
+        "KFENCE_STATIC_KEYS=y",
+        "PROVE_LOCKING=y",
+    ]
+    profile = {
+        **MACHINES["laptop"],
+        "cmdline": "preempt=full",
+        "kernel_config": {"set": [f"CONFIG_{option}" for option in options]},
+    }
+    lines = emit(audit(profile), {})["fastenough.cfg"].splitlines()
+    assert "CONFIG_PREEMPT_RT=y" in lines and "# CONFIG_PREEMPT_DYNAMIC=y" in lines, "the second contradicts the first"
+    assert "CONFIG_PREEMPT_DYNAMIC=y" not in lines
+    assert "# CONFIG_PROVE_LOCKING is not set" in lines
+    assert "# CONFIG_KFENCE_STATIC_KEYS=n" in lines, "it would reduce security"
+    assert "# CONFIG_KFENCE_STATIC_KEYS is not set" not in lines
+
+
+@pytest.mark.parametrize(
+    ("count", "isolated", "mask"),
+    [(4, "3", "7"), (32, "31", "7fffffff"), (33, "32", "ffffffff"), (40, "38-39", "3f,ffffffff")],
+)
+def test_a_mask_of_many_cpus_is_in_the_form_that_the_kernel_reads(count: int, isolated: str, mask: str) -> None:
+    profile = {
+        **MACHINES["server"],
+        "cpu": {"count": count, "architecture": "x86_64"},
+        "cpu_isolation": {"online": f"0-{count - 1}", "isolated": isolated},
+        "tunables": {"workqueue_cpumask": "ff,ffffffff", "writeback_cpumask": "ff,ffffffff"},
+    }
+    text = emit(audit(profile), {})["fastenough-tmpfiles.conf"]
+    assert f"w /sys/devices/virtual/workqueue/cpumask - - - - {mask}" in active(text)
+
+
 def test_what_a_machine_says_of_itself_writes_no_line() -> None:
     profile = {**MACHINES["laptop"], "clocksource": "evil\nkernel.panic = 1\x1b[2J\n"}
     for text in emit(audit(profile), {}).values():
