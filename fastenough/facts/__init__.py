@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
+import zlib
 from collections.abc import Collection, Iterable, Sequence
 
 from fastenough.facts.fact import Absent, Fact, Inputs, Profile
@@ -51,14 +51,20 @@ FACTS: tuple[Fact, ...] = tuple(
     for fact in family
 )
 
-_GZIP = b"\x1f\x8b"
+_GZIP, _OF_GZIP = b"\x1f\x8b", 16 + zlib.MAX_WBITS
+_MOST_UNPACKED = 1 << 24
+"""Bytes; the configuration of a kernel has less than half a million."""
 
 
 def _text(content: bytes) -> str:
+    """The text of a file, unpacked; empty if it is damaged or too long."""
     if content.startswith(_GZIP):
+        unpacking = zlib.decompressobj(_OF_GZIP)
         try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError):
+            content = unpacking.decompress(content, _MOST_UNPACKED)
+        except zlib.error:
+            return ""
+        if not unpacking.eof:
             return ""
     return content.decode(errors="replace")
 

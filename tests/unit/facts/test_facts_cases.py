@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import platform
@@ -113,6 +114,28 @@ def test_the_profile_of_this_machine() -> None:
 )
 def test_the_emulator_is_what_the_guest_names(text: str, expected: dict[str, str] | None) -> None:
     assert collect(FakeLink({"/etc/fastenough-emulator": text}), ("emulator",))["emulator"] == expected
+
+
+_PACKED = gzip.compress(b"CONFIG_HZ=250\n" * 99, mtime=0)
+
+
+@pytest.mark.parametrize(
+    ("content", "options"),
+    [
+        (_PACKED, ["CONFIG_HZ=250"]),
+        (_PACKED[:10] + b"\xff" * 9 + _PACKED[19:], None),
+        (_PACKED[:-3] + b"abc", None),
+        (_PACKED[:-3], None),
+        (b"\x1f\x8b\x01", None),
+        (gzip.compress(b"CONFIG_HZ=250\n" * (1 << 21)), None),
+    ],
+    ids=["sound", "stream", "checksum", "truncated", "head", "huge"],
+)
+def test_a_damaged_or_huge_configuration_of_the_kernel_is_not_read(content: bytes, options: list[str] | None) -> None:
+    link = FakeLink({})
+    link._files["/proc/config.gz"] = content
+    config = collect(link, ("kernel_config",))["kernel_config"]
+    assert (config["set"][:1] if config else None) == options
 
 
 def test_what_changes_from_run_to_run_is_not_hashed() -> None:
