@@ -234,7 +234,7 @@ class Merged:
         return low[order], high[order], count[order]
 
 
-def _refuse_mixed(parts: Sequence[Part]) -> None:
+def require_mergeable(parts: Sequence[Part]) -> None:
     """Raises MixedRuns where two of them may not be merged."""
     first_run, first = parts[0]
     run_key, series_key = run_values(first_run), series_values(first_run, first)
@@ -249,7 +249,7 @@ def _refuse_mixed(parts: Sequence[Part]) -> None:
 
 def merge_samples(parts: Sequence[Part]) -> Merged:
     """Merge series of one or several runs; raises MixedRuns where they may not be merged."""
-    _refuse_mixed(parts)
+    require_mergeable(parts)
     return merged_of(parts)
 
 

@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 
 from fastenough import words
 from fastenough.analysis.checks import findings_of, is_broken
+from fastenough.analysis.compare import kind_name
 from fastenough.analysis.differences import differing_keys, run_values
 from fastenough.analysis.gate import BaselinePair, is_same_act, most_severe_finding, series_departures
 from fastenough.analysis.gate_nights import NightsData, NightsQuestion, exceedances_of
 from fastenough.analysis.keys import Key
-from fastenough.analysis.merged import judged_series, load_name
+from fastenough.analysis.merged import MixedRuns, judged_series, load_name, require_mergeable
 from fastenough.analysis.nights import RunExceedances
 from fastenough.model import BadInput, Outcome, Verdict
 from fastenough.recording import Recording
@@ -91,7 +92,7 @@ def _runs_before(
 @dataclass(frozen=True)
 class EarlierNights:
     """Earlier runs, newest first; ``left_out``: those that did not measure the latencies of the baseline on its CPUs,
-    as text."""
+    or whose series may not be merged, as text."""
 
     runs: tuple[Recording, ...]
     left_out: tuple[str, ...]
@@ -101,6 +102,17 @@ def _departed(run: Recording, baseline: Sequence[Recording], same_cpus: bool) ->
     """Why an earlier run is left out, if it did not measure the latencies of the baseline on its CPUs."""
     reasons = [departure.reason for departure in series_departures([run], baseline, same_cpus, all_cpus=False)]
     return f"run {run.run_id} left out ({'; '.join(reasons)})" if reasons else None
+
+
+def _unmergeable(run: Recording, newest: Recording) -> str | None:
+    """Why an earlier run is left out, if a series of it may not be merged with that of the newest run."""
+    for kind in dict.fromkeys(map(kind_name, newest.series)):
+        parts = [(each, series) for each in (newest, run) for series in each.series if kind_name(series) == kind]
+        try:
+            require_mergeable(parts)
+        except MixedRuns as error:
+            return f"run {run.run_id} left out ({error})"
+    return None
 
 
 def earlier_nights(
@@ -113,8 +125,9 @@ def earlier_nights(
     """The runs of the store that answer the same question as these: those before them, since the last change of a key
     that forbids to merge, and since the baseline.
 
-    Runs that cannot be trusted, or that did not measure the latencies of the baseline on its CPUs, are left out and do
-    not end the search.  ``read``: read a run; default: the store's.  ``same_cpus``: see :func:`series_departures`.
+    Runs that cannot be trusted, that did not measure the latencies of the baseline on its CPUs, or whose series may not
+    be merged with those of these runs, are left out and do not end the search.  ``read``: read a run; default: the
+    store's.  ``same_cpus``: see :func:`series_departures`.
     """
     nights: list[Recording] = []
     left_out: list[str] = []
@@ -123,7 +136,7 @@ def earlier_nights(
             break
         if is_broken(findings_of(earlier)):
             continue
-        if (reason := _departed(earlier, baseline, same_cpus)) is not None:
+        if (reason := _departed(earlier, baseline, same_cpus) or _unmergeable(earlier, runs[0])) is not None:
             left_out.append(reason)
         else:
             nights.append(earlier)

@@ -52,11 +52,12 @@ class GateStore:
             plan.series, plan.interval_ns = {"period_ns": None}, 10**9
         return plan
 
-    def night(self, day: int, *levels_us: float, missed: int = 0) -> Recording:
+    def night(self, day: int, *levels_us: float, missed: int = 0, **series: Any) -> Recording:
+        """``series``: fields of its series that differ."""
         writer = self.store.begin({})
-        for line in (
-            write(self.folder / "night", self.plan(day, writer.id, missed, *levels_us)).read_bytes().splitlines(True)
-        ):
+        plan = self.plan(day, writer.id, missed, *levels_us)
+        plan.series = {**plan.series, **series}
+        for line in write(self.folder / "night", plan).read_bytes().splitlines(keepends=True):
             writer.line(line)
         writer.end()
         return self.store.load(writer.id)
@@ -135,6 +136,15 @@ def test_earlier_nights_on_other_cpus_are_no_evidence(tmp_path: Path) -> None:
     assert nights.runs == () and len(nights.left_out) == len(fewer)
     assert len(earlier_nights(gate.store, [night], [gate.baseline], same_cpus=False).runs) == len(fewer)
     assert len(departures([*fewer, night], [gate.baseline], AllowedDepartures())) == 1
+
+
+def test_an_earlier_night_whose_series_may_not_be_merged_is_left_out(tmp_path: Path) -> None:
+    gate = GateStore(tmp_path, 20)
+    other, alike = gate.night(1, 20, clock="CLOCK_BOOTTIME"), gate.night(2, 20)
+    (result,) = gate.checked(gate.night(3, 20)).limits
+    assert result.verdict is Verdict.PASS and other.run_id in result.reason and "CLOCK_BOOTTIME" in result.reason
+    nights = earlier_nights(gate.store, [gate.night(4, 20)], [gate.baseline])
+    assert [run.run_id for run in nights.runs][1:] == [alike.run_id] and len(nights.left_out) == 1
 
 
 @pytest.mark.parametrize(
