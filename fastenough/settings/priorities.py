@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from fastenough.facts.tasks import TaskStat, parse_task
-from fastenough.link import Link
+from fastenough.link import Link, read_matching
 from fastenough.model import NotApplicable
 from fastenough.settings.place import BENCH, LINE_THREAD, TaskPlace
 from fastenough.settings.setting import Requested, Setting, Step, integer
@@ -25,14 +26,12 @@ def find_tasks(link: Link, selects: Callable[[TaskStat], bool]) -> list[tuple[Ta
     if link.which("chrt") is None:
         raise NotApplicable("chrt is not installed: apt-get install util-linux")
     tasks = []
-    for path in link.glob(_STATS):
-        try:
-            text = link.read(path).decode(errors="replace")
-        except OSError:
-            continue
-        task = parse_task(text)
-        if selects(task):
-            tasks.append((TaskPlace(task.tid, int(text.rpartition(")")[2].split()[19]), task.comm), task))
+    for content in read_matching(link, [_STATS]).values():
+        text = content.decode(errors="replace")
+        with suppress(ValueError, IndexError):  # it ended meanwhile, and its file is empty
+            task = parse_task(text)
+            if selects(task):
+                tasks.append((TaskPlace(task.tid, int(text.rpartition(")")[2].split()[19]), task.comm), task))
     return tasks
 
 

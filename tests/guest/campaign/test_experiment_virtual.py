@@ -227,7 +227,6 @@ def test_a_module_that_does_not_match_fails_its_cells_and_no_other(
         assert recording.end is not None and "was built for kernel" in recording.end.reasons[0]
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("kernel", "where"),
     [

@@ -21,7 +21,7 @@ from fastenough.model import Outcome
 from fastenough.recording import Recording
 from tests.support.presence import present
 from tests.support.privileges import needs_root, own_mounts
-from tests.support.processes import eventually
+from tests.support.processes import eventually, recorded
 from tests.support.rings import files, follows, notes, recordings, start
 
 KILLS = 50
@@ -106,9 +106,10 @@ def test_what_was_killed_loses_one_interval_at_most_and_the_gap_is_told(probe_bi
 
 
 def start_and_wait(probe: str, ring: Path) -> subprocess.Popen[str]:
+    """Until it has measured: without any act its run would fail."""
     process = start(probe, ring)
     count = len(files(ring))
-    assert eventually(lambda: len(files(ring)) > count)
+    assert eventually(lambda: len(files(ring)) > count and recorded(files(ring)[-1], 3))
     return process
 
 
