@@ -258,6 +258,7 @@ def _carried_out(folder: Path, action: str, value: str, **variables: str) -> sub
         },
         capture_output=True,
         text=True,
+        errors="replace",
         check=False,
     )
 
