@@ -131,7 +131,8 @@ def _lengths_ns(begin_ns: IntArray, end_ns: IntArray) -> IntArray:
     lengths_ns = np.maximum(end_ns - begin_ns, 0)
     ascending = np.sort(lengths_ns[lengths_ns > 0])
     usual_ns = int(ascending[(ascending.size - 1) // 2]) if ascending.size else 0
-    return np.minimum(lengths_ns, usual_ns if usual_ns <= _LONGEST_NS else 0)
+    certain_ns: IntArray = np.minimum(lengths_ns, usual_ns if usual_ns <= _LONGEST_NS else 0)
+    return certain_ns
 
 
 def _buckets(rows: arrow.Table) -> tuple[IntArray, IntArray, IntArray]:

@@ -88,8 +88,8 @@ def audit_name(request: object, store: Store, *, resume: bool) -> str:
     latest audit of the same request, if the store has a run of it; otherwise a new name.
     """
     same = f"audit-{hashlib.sha256(repr(request).encode()).hexdigest()[:8]}-"
-    names = [run.campaign[: len(same) + 6] for run in store.runs(brief=True) if (run.campaign or "").startswith(same)]
-    return names[-1] if resume and names else f"{same}{secrets.token_hex(3)}"
+    begun = [run.campaign for run in store.runs(brief=True) if run.campaign and run.campaign.startswith(same)]
+    return begun[-1][: len(same) + 6] if resume and begun else f"{same}{secrets.token_hex(3)}"
 
 
 def trials(plan: Plan, changes: Mapping[str, str], loads: Sequence[str], rounds: int) -> list[AbTest]:

@@ -337,9 +337,9 @@ def test_a_copied_part_is_refused_and_nothing_removed(bench: ShardBench) -> None
 
 def _command(
     bench: ShardBench, monkeypatch: pytest.MonkeyPatch
-) -> tuple[list[dict[str, Any]] | None, Exception | None]:
+) -> tuple[list[dict[str, Any]] | None, BaseException | None]:
     """Merges that ``farm compact`` reports, if any, and its error."""
-    monkeypatch.setattr(farm_compact.tables, "opened", lambda url: bench.history)
+    monkeypatch.setattr(tables, "opened", lambda url: bench.history)
     done = CliRunner().invoke(farm_compact.command, [f"--archive={bench.folder}", "--json"])
     return json.loads(done.stdout)["compacted"] if done.stdout else None, done.exception
 
