@@ -110,7 +110,7 @@ class Shard:
                 self._require_no_files()
                 return first
             last = locked_position(connection, self.number) or first
-            self._drop_failed(last, oldest if _is_in(last, state) else 0)
+            self._drop_failed(last, state, oldest)
             begin = _begin_in(state, last)
             put_position(connection, self.number, begin)
         return begin
@@ -123,21 +123,23 @@ class Shard:
                 "position of this shard; nothing was changed; pass --database of this archive, or a new --archive"
             )
 
-    def _drop_failed(self, last: ShardPosition, oldest: int | None) -> None:
-        """Remove the part that a failed transaction left behind a position; ``oldest``: as of `position`.
+    def _drop_failed(self, last: ShardPosition, state: StreamState, oldest: int | None) -> None:
+        """Remove the part that a failed transaction left behind a position; arguments as of `position`.
 
-        There is at most one, and the stream still holds its messages.  If the stream was lost (``oldest`` is 0), the
-        boards publish them again.  Raises BadInput for other parts: their boards were told that they are stored.
+        There is at most one.  The stream still holds its messages, or has lost them, so that the boards publish them
+        again.  Raises BadInput for other parts: their boards were told that they are stored.
         """
         parts = self._archive.parts_from(PartPlace(self.number, last.epoch, last.sequence + 1))
         places = sorted({place for _, place in parts})
         if not places:
             return
-        is_held = oldest is not None and oldest <= places[0].sequence
-        if len(places) > 1 or places[0].epoch != last.epoch or not is_held:
+        begin = places[0].sequence
+        is_lost = last.stream != state.made or state.last < begin
+        is_held = oldest is not None and oldest <= begin
+        if len(places) > 1 or places[0].epoch != last.epoch or not (is_lost or is_held):
             raise BadInput(
                 f"archive {self._archive.location}: files of shard {self.number:x} from "
-                f"{places[0].epoch:04}-{places[0].sequence:012} on are newer than this database; nothing was changed; "
+                f"{places[0].epoch:04}-{begin:012} on are newer than this database; nothing was changed; "
                 "pass --database of this archive, or move these files elsewhere (boards publish again what they hold)"
             )
         for path, _ in parts:

@@ -268,14 +268,24 @@ def test_stored_intervals_before_those_ahead_are_answered_and_noted(bench: Shard
     assert (dict(again.answers), len(again.refused)) == ({board().machine: Stored(board().run, 2)}, 1)
 
 
-@pytest.mark.parametrize("state", [STREAM, StreamState("tomorrow", 0), StreamState("today", 0)])
+@pytest.mark.parametrize(
+    ("state", "oldest"),
+    [
+        (STREAM, 1),
+        (STREAM, 2),
+        (StreamState("tomorrow", 0), None),
+        (StreamState("today", 0), None),
+        (StreamState("today", 1), None),
+    ],
+)
 def test_a_failed_transaction_leaves_nothing_behind(
-    bench: ShardBench, monkeypatch: pytest.MonkeyPatch, state: StreamState
+    bench: ShardBench, monkeypatch: pytest.MonkeyPatch, state: StreamState, oldest: int | None
 ) -> None:
+    """Its messages are in the stream, or were lost with it or at its end; then the boards publish them again."""
     bench.store(board().chunk(0, 1))
     fail_after_the_part(bench, monkeypatch, board().chunk(1, 2))
     assert len(list(bench.folder.rglob("*.parquet"))) == 2
-    bench.start(state)
+    bench.start(state, oldest)
     assert bench.stored() == intervals(1)
     bench.store(board().chunk(1, 1))
     bench.store(board().chunk(2, 1))
