@@ -150,8 +150,9 @@ class Transcript:
                 self._end(raw, line)
             case "interval":
                 with checked_line(raw):
-                    self._watch(line)
+                    tally, worst_ns = self._counts_with(line)
                 self._write(self._with_load(raw))
+                self.tally, self.worst_ns = tally, worst_ns
             case _:
                 self._write(raw)
         return str(kind)
@@ -170,17 +171,16 @@ class Transcript:
             return with_load(raw, self._used())
         return raw
 
-    def _watch(self, interval: JsonLine) -> None:
+    def _counts_with(self, interval: JsonLine) -> tuple[Tally, dict[str, int]]:
+        """Return the counts and the greatest value of each series with those of an interval."""
+        tally, worst_ns = self.tally, dict(self.worst_ns)
         for series in interval["series"][:1]:
-            self.tally = Tally(
-                self.tally.stored + series["count"],
-                self.tally.lost + series["lost"],
-                self.tally.missed + series["missed"],
-            )
+            tally = Tally(tally.stored + series["count"], tally.lost + series["lost"], tally.missed + series["missed"])
         for entry in interval["series"]:
             name = self._names.get(entry["id"])
             if name is not None and "max" in entry:
-                self.worst_ns[name] = max(entry["max"], self.worst_ns.get(name, entry["max"]))
+                worst_ns[name] = max(entry["max"], worst_ns.get(name, entry["max"]))
+        return tally, worst_ns
 
     def _end(self, raw: bytes, end: JsonLine) -> None:
         with checked_line(raw):
