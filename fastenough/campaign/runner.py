@@ -142,15 +142,18 @@ class _Runner:
 
     def configuration(self, board: Board, configuration: str, specs: Sequence[RunSpec], bench: ExitStack) -> None:
         """Make all runs of one board in one configuration; a board that is gone has no settings to restore."""
+        is_up = False
         try:
             with ExitStack() as opening:
                 booted, instrument = self._up(board, configuration, specs[0], opening)
+                is_up = True
                 site = self._prepared(board, booted, instrument, opening, bench)
                 opened = opening.pop_all()
         except BadInput:
             raise
         except FastenoughError as error:
-            if configuration == AS_BOOTED and len(specs) == len(self.specs):
+            is_of_bench = is_up and not isinstance(error, BoardGone)
+            if is_of_bench or (configuration == AS_BOOTED and len(specs) == len(self.specs)):
                 raise
             self._not_up(board, configuration, specs, error)
             return

@@ -6,15 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from fastenough.board import AS_BOOTED, Booted
-from fastenough.campaign import Plan, run_campaign
+from fastenough.campaign import Plan, run_campaign, runner
 from fastenough.campaign.plan import Entry
 from fastenough.link import BoardGone, FakeLink
 from fastenough.link.base import Completed
-from fastenough.model import Configuration, Outcome
+from fastenough.model import Configuration, FastenoughError, Outcome
 from fastenough.store import Store
 
 
@@ -62,3 +63,17 @@ def test_its_runs_are_stored_as_failed_beside_other_boards(tmp_path: Path) -> No
         ("ssh://b", Outcome.FAILED),
     ]
     assert all("connection reset" in run.reasons[0] for run in runs)
+
+
+def test_another_error_before_the_first_run_ends_the_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as another bench that measures: it is no fault of the board, and the next one would have it too."""
+
+    def busy(*_: object) -> NoReturn:
+        raise FastenoughError("another bench measures")
+
+    monkeypatch.setattr(runner, "recorded_board", busy)
+    monkeypatch.setattr(runner, "check_cpus", lambda plan, link: None)
+    store = Store(tmp_path / "store")
+    with pytest.raises(FastenoughError, match="another bench"):
+        run_campaign(plan_for("ssh://a", "ssh://b"), store, opened=_LostBoard, journal=tmp_path / "journal")
+    assert not store.runs()
