@@ -28,12 +28,15 @@ class RecordedBoard:
     """Name of a board in its runs, and the address by which it was reached (None: locally, or by a name).
 
     ``note``: that earlier runs under this name are of another machine.  ``machine``: empty if it is unknown.
+    ``same``: all names of its runs in the store.  ``others``: names of which all identified runs are of other machines.
     """
 
     name: str
     address: str | None = None
     note: str | None = None
     machine: Identifiers = frozenset()
+    same: frozenset[str] = frozenset()
+    others: frozenset[str] = frozenset()
 
 
 def name_in_runs(board: str, profile: Mapping[str, Any]) -> str:
@@ -75,17 +78,20 @@ def recorded_board(board: str, link: Link, store: RunStore) -> RecordedBoard:
     known = list(_newest(store, **chosen))
     name = next((earlier for earlier, other in known if is_same_machine(machine, other)), name)
     under_name = [other for earlier, other in known if earlier == name]
-    return RecordedBoard(name, address, _replacement(name, under_name, machine), machine)
+    same = frozenset(earlier for earlier, other in known if is_same_machine(machine, other))
+    others = frozenset(earlier for earlier, _ in known) - same
+    return RecordedBoard(name, address, _replacement(name, under_name, machine), machine, same, others)
 
 
-def former_names(board: str, name: str, store: RunStore) -> tuple[str, ...]:
-    """Return the other names of a board in a store: its address with any user, and as it is given.
+def former_names(board: str, recorded: RecordedBoard, store: RunStore) -> tuple[str, ...]:
+    """Return the other names of a board in a store: those of its machine, its address with any user, and as typed.
 
-    Earlier versions stored pulled recordings under the address as it was typed.
+    Earlier versions stored pulled recordings under the address as typed.  An address whose runs are of another machine
+    is no name of this one.
     """
     stored = {run.board for run in store.runs(brief=True) if run.board}
-    same = {other for other in stored if _without_user(other) == _without_user(board)}
-    return tuple(sorted({board, *same} - {name}))
+    alike = {other for other in stored if _without_user(other) == _without_user(board)}
+    return tuple(sorted(({board, *alike} - recorded.others | recorded.same) - {recorded.name}))
 
 
 def _newest(store: RunStore, **equal: Any) -> Iterator[tuple[str, Identifiers]]:

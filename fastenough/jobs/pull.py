@@ -416,7 +416,7 @@ def board_names(board: str, booted: Booted, ring: str, store: Store, tell: Calla
     recorded = recorded_board(board, booted.link, store)
     if recorded.note is not None:
         tell(recorded.note)
-    former = former_names(board, recorded.name, store)
+    former = former_names(board, recorded, store)
     spool = next((name for name in (recorded.name, *former) if store.has_spool(name, ring)), recorded.name)
     annotations = BoardAnnotations(recorded.name, booted, address=recorded.address)
     return BoardNames(recorded.name, annotations.added, former, spool)
