@@ -28,7 +28,7 @@ from fastenough.recording.building import (
 )
 from fastenough.recording.head import End, RecordedSetting
 from fastenough.recording.lines import JsonLine
-from fastenough.recording.versions import upgraded_end, upgraded_head
+from fastenough.recording.versions import line_validators, upgraded_end, upgraded_head
 
 
 class StorageFailure(FastenoughError):
@@ -76,7 +76,7 @@ def no_proof() -> LoadProof:
 
 @contextmanager
 def checked_line(raw: bytes) -> Iterator[None]:
-    """Context in which a line of a probe is parsed; a line that is none of a recording raises FastenoughError."""
+    """Context in which a line of a probe is parsed; an invalid recording line raises FastenoughError."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
@@ -143,6 +143,8 @@ class Transcript:
             kind = line["type"]
             if kind not in ("head", "interval", "event", "end") or (kind == "head") != (self.writer is None):
                 raise ValueError("not the next line of a recording")
+            if kind in ("interval", "event"):
+                line_validators(self._head_line["version"])[kind](line)
         match kind:
             case "head":
                 self._head(raw, line)

@@ -66,6 +66,8 @@ INVALID = {
     "an empty interval": b'{"type":"interval"}\n',
     "an interval with an empty series": b'{"type":"interval","series":[{}]}\n',
     "an interval with a text as count": b'{"type":"interval","series":[{"id":0,"count":"1","lost":0,"missed":0}]}\n',
+    "an interval without its number": b'{"type":"interval","series":[]}\n',
+    "an empty event": b'{"type":"event"}\n',
     "an empty end": b'{"type":"end"}\n',
     "an end with an unknown outcome": b'{"type":"end","outcome":"fine","reasons":[],"counters":{}}\n',
     "an end without counters": b'{"type":"end","outcome":"completed","reasons":[]}\n',
