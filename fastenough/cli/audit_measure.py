@@ -99,7 +99,7 @@ def measured_audit(arguments: MeasureArguments, audit: Audit, store: Store) -> A
         arguments.loads,
         arguments.rounds,
         store=store,
-        make=_making(arguments, store, audit_name(_request(arguments, audit, changes), store, resume=arguments.resume)),
+        make=_making(arguments, store, audit_name(_request(arguments, audit), store, resume=arguments.resume)),
         boots=arguments.boots[1:],
     )
 
@@ -114,11 +114,14 @@ def _print_plan(arguments: MeasureArguments, changes: Sequence[str]) -> None:
         )
 
 
-def _request(arguments: MeasureArguments, audit: Audit, changes: Mapping[str, str]) -> object:
-    """All that decides which trials are made, and the machine with its kernel."""
+def _request(arguments: MeasureArguments, audit: Audit) -> object:
+    """What all trials of an audit have in common, and the machine with its kernel.
+
+    Without the changes: each trial has its own, and a finding that appears or disappears costs no other trial.
+    """
     plan_hash = plan_sha256(arguments.plan, expand(arguments.plan))
     loads, boots = list(arguments.loads), list(arguments.boots)
-    return (audit.machine, plan_hash, list(changes.items()), loads, arguments.rounds, boots)
+    return (audit.machine, plan_hash, loads, arguments.rounds, boots)
 
 
 def _making(arguments: MeasureArguments, store: Store, audit: str) -> Callable[[AbTest], AbRuns]:
