@@ -189,7 +189,7 @@ def nights_since(
         if keys:
             begin, since_ns = f"since a change of {', '.join(key.name for key in keys)}", run.head.begin.wall_ns
             break
-        if (reason := _departed(run, pair.baseline, same_cpus)) is not None:
+        if (reason := _departed(run, pair.baseline, same_cpus) or _unmergeable(run, pair.runs[0])) is not None:
             left_out.append(reason)
             continue
         earlier = _data_of(questions, run)
