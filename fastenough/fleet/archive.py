@@ -342,6 +342,8 @@ class FleetArchive:
             held = self.metadata(path).metadata or {}
         except ValueError:
             return None
+        if PARTS_KEY.encode() not in held:
+            raise FastenoughError(f"archive {self.location}: {path} is no file of fastenough; move it elsewhere")
         names: list[str] = json.loads(held[PARTS_KEY.encode()])
         return names
 
@@ -366,6 +368,11 @@ class FleetArchive:
     def move(self, path: str, goal: str) -> None:
         """Give a file another name."""
         self._files.move(f"{self._root}/{path}", f"{self._root}/{goal}")
+
+    def hide(self, path: str) -> None:
+        """Give a file a name that merges and readers of Parquet files skip."""
+        folder, _, name = path.rpartition("/")
+        self.move(path, f"{folder}/{_HIDDEN}{name}.unused")
 
     def count(self) -> int:
         """Number of intervals in all files that readers see."""

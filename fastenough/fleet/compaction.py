@@ -111,7 +111,7 @@ def _merged(
             rows = _merge(archive, partition, parts, merged)
         except (ValueError, duckdb.Error) as error:  # of pyarrow and DuckDB; some have several lines
             reason = str(error).partition("\n")[0][:200]
-            raise FastenoughError(f"{partition.folder}: a file is damaged, nothing was changed: {reason}") from error
+            raise FastenoughError(f"{partition.folder}: not merged, nothing was changed: {reason}") from error
         locked.execute(text("SELECT 1"))  # fails if the lock was lost with its connection
         with merged.open("rb") as stream:
             blocks = iter(lambda: stream.read(_BLOCK), b"")

@@ -101,7 +101,8 @@ class Shard:
         """Position from which to read this stream; removes the part of a failed transaction from the archive.
 
         ``oldest``: number of the oldest message of the shard in the stream; None: there is none.  Raises BadInput, and
-        removes nothing, if the archive belongs to another database or to a later state of this one.
+        removes nothing, if the database has no position and the archive has files; FastenoughError if it has files
+        that are newer than the database.
         """
         first = ShardPosition(state.made, 0, 0)
         with self._history.writing() as connection:
@@ -124,10 +125,10 @@ class Shard:
             )
 
     def _drop_failed(self, last: ShardPosition, state: StreamState, oldest: int | None) -> None:
-        """Remove the part that a failed transaction left behind a position; arguments as of `position`.
+        """Remove the parts of failed transactions behind a position; arguments as of `position`.
 
-        There is at most one.  The stream still holds its messages, or has lost them, so that the boards publish them
-        again.  Raises BadInput for other parts: their boards were told that they are stored.
+        The stream still holds their messages, or has lost those of a single part: then the boards publish them again,
+        and the part gets a hidden name.  Raises FastenoughError for other parts, which takers have reported as stored.
         """
         parts = self._archive.parts_from(PartPlace(self.number, last.epoch, last.sequence + 1))
         places = sorted({place for _, place in parts})
@@ -135,15 +136,18 @@ class Shard:
             return
         begin = places[0].sequence
         is_lost = last.stream != state.made or state.last < begin
-        is_held = oldest is not None and oldest <= begin
-        if len(places) > 1 or places[0].epoch != last.epoch or not (is_lost or is_held):
-            raise BadInput(
+        is_held = oldest is not None and oldest <= begin and not is_lost
+        if places[-1].epoch != last.epoch or not (is_held or (is_lost and len(places) == 1)):
+            raise FastenoughError(
                 f"archive {self._archive.location}: files of shard {self.number:x} from "
                 f"{places[0].epoch:04}-{begin:012} on are newer than this database; nothing was changed; "
                 "pass --database of this archive, or move these files elsewhere (boards publish again what they hold)"
             )
         for path, _ in parts:
-            self._archive.remove(path)
+            if is_lost:
+                self._archive.hide(path)
+            else:
+                self._archive.remove(path)
 
     def drop_old_days(self) -> None:
         """Delete the single intervals that the database no longer keeps."""
@@ -277,10 +281,15 @@ def _as_measured(interval: Interval) -> Interval:
 
 
 def _event_as_measured(event: EventRow, interval: Interval) -> EventRow:
-    """The event by the wall clock at the end of its interval, if this was set by a second or more in between."""
+    """The event by the wall clock at the end of its interval, if this was set by a second or more in between.
+
+    In suspend the wall clock continues and CLOCK_MONOTONIC stops: the event may then be before or after it, and its own
+    time is kept.
+    """
     at_ns = interval.end_wall_ns - (interval.end_mono_ns - event.mono_ns)
     within = interval.begin_mono_ns <= event.mono_ns <= interval.end_mono_ns
-    return replace(event, at_ns=at_ns) if within and abs(at_ns - event.at_ns) >= 10**9 else event
+    was_set = abs(at_ns - event.at_ns) >= 10**9 and not interval.counters.get("suspended_ns")
+    return replace(event, at_ns=at_ns) if within and was_set else event
 
 
 def _without_ahead(intervals: Sequence[Interval], now_s: float) -> tuple[Interval, ...]:

@@ -92,6 +92,28 @@ def test_events_before_the_clock_was_set_are_dated_like_their_interval(tmp_path:
     assert dates[0] == dates[1] and len(dates[0]) == len(RUN.latencies_ns)
 
 
+def _suspended(chunk: Chunk) -> Chunk:
+    """A chunk whose first interval was 8 h longer by the wall clock, for which the machine was suspended at its end."""
+    parts = [json.loads(line) for line in chunk.lines]
+    first = next(part for part in parts if part["type"] == "interval")
+    first["counters"]["suspended_ns"] = 8 * 3600 * 10**9
+    for part in parts[parts.index(first) :]:
+        for name in {"begin", "end", "at"} & part.keys():
+            if not (part is first and name == "begin"):
+                part[name]["wall_ns"] += 8 * 3600 * 10**9
+    return replace(chunk, lines=tuple(line_bytes(part) for part in parts))
+
+
+def test_events_before_a_suspend_keep_their_dates(bench: ShardBench) -> None:
+    """In suspend the wall clock continues, and was not set."""
+    chunk = _suspended(RUN.chunk(0, 1))
+    bench.store(chunk)
+    rows = [row for path in bench.folder.rglob(f"*{EVENTS.suffix}") for row in parquet.read_table(path).to_pylist()]
+    told = [json.loads(line) for line in chunk.lines]
+    dates = {part["at"]["mono_ns"]: part["at"]["wall_ns"] for part in told if part["type"] == "event"}
+    assert rows and all(row["at_ns"] == dates[row["mono_ns"]] for row in rows)
+
+
 def test_each_wakeup_of_an_interval_is_one_row() -> None:
     """Of two CPUs at one instant, without a culprit, and of series and kinds that are no wake-ups."""
     head = head_of(line_bytes(RUN.lines[0]), "run")
