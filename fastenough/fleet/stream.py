@@ -66,10 +66,12 @@ def _credentials(url: str) -> dict[str, str]:
 
     All users of the machine can read the arguments of a command.
     """
-    user, password = urlsplit(url).username, os.environ.get(PASSWORD_VARIABLE)
-    if not user or not password or urlsplit(url).password is not None:
-        return {}
-    return {"user": unquote(user), "password": password}
+    password = os.environ.get(PASSWORD_VARIABLE)
+    with suppress(ValueError):  # nats names what is wrong with the URL
+        address = urlsplit(url if "://" in url else f"nats://{url}")
+        if password and address.username and address.password is None:
+            return {"user": unquote(address.username), "password": password}
+    return {}
 
 
 async def connected(url: str, errors: deque[Exception] | None = None) -> Client:
