@@ -123,7 +123,7 @@ struct chunk chunk_make(const struct board *board, const struct recording *recor
 	}
 	if (pack_intervals(&chunk, board, recording, folder, INT32_MAX) || pack_intervals(&chunk, board, recording, folder, 1))
 		return chunk;
-	/* Takers count all before a reported loss as lost: what was sent must be stored first. */
+	/* Takers count all before a reported loss as lost: earlier chunks must be stored first. */
 	if (chunk.after.interval > recording->sent.interval && stored_all(recording)) {
 		log_line("interval %" PRId64 " of %s is too long for a chunk and is lost", recording->sent.interval, recording->name);
 		pack_loss(&chunk, board, recording);

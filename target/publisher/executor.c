@@ -209,8 +209,8 @@ static void require_own(const char *option, const char *path)
 		bad_input("--%s: %s must belong to this user, be writable by this user only, and be no symbolic link", option, path);
 }
 
-/* Who can rename a folder on the way can replace all below it.  In a folder with the sticky bit, only its owner can. */
-static void require_way(const char *option, const char *folder)
+/* Whoever can rename a parent folder can replace all below it.  In a folder with the sticky bit, only its owner can. */
+static void require_parent(const char *option, const char *folder)
 {
 	struct stat found;
 
@@ -230,7 +230,7 @@ static void require_safe(const char *option, const char *path)
 		bad_input("--%s: %.150s is not an absolute path", option, path);
 	while ((slash = strchr(slash + 1, '/'))) {
 		*slash = '\0';
-		require_way(option, folder);
+		require_parent(option, folder);
 		*slash = '/';
 	}
 	slash = strrchr(folder, '/');

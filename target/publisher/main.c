@@ -72,8 +72,10 @@ static bool publish_next(struct publisher *publisher)
 	if (!recording)
 		return false;
 	chunk = chunk_make(&publisher->connection.options->board, recording, publisher->ring.folder);
-	if (!chunk.payload)
+	if (!chunk.payload) {
+		recording->answered = false; /* nothing more until the next answer */
 		return false;
+	}
 	connection_publish(&publisher->connection, chunk.payload, chunk.size);
 	delivery_sent(recording, chunk.after, boot_ns());
 	chunk_free(&chunk);
