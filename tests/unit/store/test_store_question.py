@@ -173,12 +173,26 @@ def test_runs_left_out_that_keep_the_limit_forbid_a_pass_of_chosen_runs_only(tmp
     assert again.verdict is Verdict.INCONCLUSIVE
 
 
+def _assert_refused_for(lost: Recording, judged: Recording, store: Store, selection: Selection) -> None:
+    """A lost run above the limit is named, and refuses a PASS unless only the judged run counts."""
+    said = judge_asked([judged], Question(LIMIT, 0.95, selection=selection), store)
+    verdict = Verdict.PASS if selection is Selection.ONLY_THESE else Verdict.INCONCLUSIVE
+    assert said.verdict is verdict
+    assert lost.run_id in " ".join((*said.reasons, *said.cautions)) and "1 of them above" in said.headline
+    checked = check([judged], [], Limits((Limit("limits.toml", LIMIT),)), store, selection=selection)
+    if selection is not Selection.CAMPAIGN:
+        assert checked.limits[0].verdict is verdict
+        assert [(one.run_id, one.n, one.exceeded, one.maximum_ns) for one in checked.excluded] == [
+            (lost.run_id, 20_000, None, 250_000)
+        ]
+
+
 @pytest.mark.parametrize("selection", list(Selection))
 def test_a_run_above_the_limit_that_was_deleted_forbids_a_pass_unless_that_is_stated(
     tmp_path: Path, selection: Selection
 ) -> None:
     """The summary that the store has of it is enough; runs that kept the limit may be deleted as one likes."""
-    store, limits = Store(tmp_path / "store"), Limits((Limit("limits.toml", LIMIT),))
+    store = Store(tmp_path / "store")
     best = _stored(store, tmp_path, 100_000)
     worst, *others = (_stored(store, tmp_path, 250_000), _stored(store, tmp_path, 110_000))
     others.append(_stored(store, tmp_path, 900_000, load="another"))
@@ -188,16 +202,7 @@ def test_a_run_above_the_limit_that_was_deleted_forbids_a_pass_unless_that_is_st
     assert "1 other run of the same kind" in before.headline
     shutil.rmtree(store.path / "runs" / worst.run_id)
     now = Store(store.path)
-    said = judge_asked([best], Question(LIMIT, 0.95, selection=selection), now)
-    verdict = Verdict.PASS if selection is Selection.ONLY_THESE else Verdict.INCONCLUSIVE
-    assert said.verdict is verdict
-    assert worst.run_id in " ".join((*said.reasons, *said.cautions)) and "1 of them above" in said.headline
-    checked = check([best], [], limits, now, selection=selection)
-    if selection is not Selection.CAMPAIGN:
-        assert checked.limits[0].verdict is verdict
-        assert [(one.run_id, one.n, one.exceeded, one.maximum_ns) for one in checked.excluded] == [
-            (worst.run_id, 20_000, None, 250_000)
-        ]
+    _assert_refused_for(worst, best, now, selection)
 
 
 @pytest.mark.parametrize("selection", list(Selection))
@@ -205,23 +210,14 @@ def test_a_damaged_run_above_the_limit_forbids_a_pass_unless_that_is_stated(
     tmp_path: Path, selection: Selection
 ) -> None:
     """As a deleted run does; a damaged run that kept the limit does not."""
-    store, limits = Store(tmp_path / "store"), Limits((Limit("limits.toml", LIMIT),))
+    store = Store(tmp_path / "store")
     best, worst, other = (_stored(store, tmp_path, worst_ns) for worst_ns in (100_000, 250_000, 110_000))
     for run in (worst, other):
         file = store.path / "runs" / run.run_id / "recording.jsonl.zst"
         file.chmod(0o600)
         file.write_bytes(file.read_bytes()[:-7])
     for now in (store, Store(store.path)):
-        said = judge_asked([best], Question(LIMIT, 0.95, selection=selection), now)
-        verdict = Verdict.PASS if selection is Selection.ONLY_THESE else Verdict.INCONCLUSIVE
-        assert said.verdict is verdict
-        assert worst.run_id in " ".join((*said.reasons, *said.cautions)) and "1 of them above" in said.headline
-        checked = check([best], [], limits, now, selection=selection)
-        if selection is not Selection.CAMPAIGN:
-            assert checked.limits[0].verdict is verdict
-            assert [(one.run_id, one.n, one.exceeded, one.maximum_ns) for one in checked.excluded] == [
-                (worst.run_id, 20_000, None, 250_000)
-            ]
+        _assert_refused_for(worst, best, now, selection)
 
 
 def _gate(store: Store, *runs: Recording) -> LimitResult:
