@@ -28,7 +28,7 @@ from fastenough.recording.building import (
 )
 from fastenough.recording.head import End, RecordedSetting
 from fastenough.recording.lines import JsonLine
-from fastenough.recording.versions import line_validators, upgraded_end, upgraded_head
+from fastenough.recording.versions import VERSIONS, line_validators, upgraded_end, upgraded_head
 
 
 class StorageFailure(FastenoughError):
@@ -108,6 +108,7 @@ class Transcript:
         self._by = {} if implementation is None else {"implementation": implementation}
         self.revise: Callable[[JsonLine], JsonLine] = dict
         self._turn = threading.RLock()
+        self._version = VERSIONS[-1]
         self._head_line: JsonLine = {}
         self._names: dict[int, str] = {}
         self.writer: Writer | None = None
@@ -141,29 +142,26 @@ class Transcript:
         with checked_line(raw):
             line = json.loads(raw)
             kind = line["type"]
-            if kind not in ("head", "interval", "event", "end") or (kind == "head") != (self.writer is None):
+            if (kind == "head") != (self.writer is None):
                 raise ValueError("not the next line of a recording")
-            if kind in ("interval", "event"):
-                line_validators(self._head_line["version"])[kind](line)
+            if kind == "head":
+                self._version = VERSIONS[VERSIONS.index(line["version"])]
+            line_validators(self._version)[kind](line)
         match kind:
             case "head":
-                self._head(raw, line)
+                self._head(line)
             case "end":
-                self._end(raw, line)
+                self._end(line)
             case "interval":
-                with checked_line(raw):
-                    tally, worst_ns = self._counts_with(line)
                 self._write(self._with_load(raw))
-                self.tally, self.worst_ns = tally, worst_ns
+                self._watch(line)
             case _:
                 self._write(raw)
         return str(kind)
 
-    def _head(self, raw: bytes, head: JsonLine) -> None:
-        with checked_line(raw):
-            self._head_line = upgraded_head(head) | self._by
-            self._names = {entry["id"]: entry["name"] for entry in self._head_line["series"] if entry["unit"] == "ns"}
-            line_bytes(completed_head(self._head_line, "", self._added))
+    def _head(self, head: JsonLine) -> None:
+        self._head_line = upgraded_head(head) | self._by
+        self._names = {entry["id"]: entry["name"] for entry in self._head_line["series"] if entry["unit"] == "ns"}
         self.writer = self._begin()
         self._write(line_bytes(completed_head(self._head_line, self.writer.id, self._added)))
 
@@ -173,26 +171,22 @@ class Transcript:
             return with_load(raw, self._used())
         return raw
 
-    def _counts_with(self, interval: JsonLine) -> tuple[Tally, dict[str, int]]:
-        """Return the counts and the greatest value of each series with those of an interval."""
-        tally, worst_ns = self.tally, dict(self.worst_ns)
+    def _watch(self, interval: JsonLine) -> None:
         for series in interval["series"][:1]:
-            tally = Tally(tally.stored + series["count"], tally.lost + series["lost"], tally.missed + series["missed"])
+            self.tally = Tally(
+                self.tally.stored + series["count"],
+                self.tally.lost + series["lost"],
+                self.tally.missed + series["missed"],
+            )
         for entry in interval["series"]:
             name = self._names.get(entry["id"])
             if name is not None and "max" in entry:
-                worst_ns[name] = max(entry["max"], worst_ns.get(name, entry["max"]))
-        return tally, worst_ns
+                self.worst_ns[name] = max(entry["max"], self.worst_ns.get(name, entry["max"]))
 
-    def _end(self, raw: bytes, end: JsonLine) -> None:
-        with checked_line(raw):
-            revised = self.revise(upgraded_end(end, self._head_line))
-            completed_end(revised, no_proof())
-            Outcome(revised["outcome"])
-            tally = replace(self.tally, counters=dict(revised["counters"]))
-        completed = completed_end(revised, self._prove())
+    def _end(self, end: JsonLine) -> None:
+        completed = completed_end(self.revise(upgraded_end(end, self._head_line)), self._prove())
         self._write(line_bytes(completed))
-        self.tally = tally
+        self.tally = replace(self.tally, counters=completed["counters"])
         self.outcome = Outcome(completed["outcome"])
         self.reasons = tuple(map(str, completed["reasons"]))
 
