@@ -77,10 +77,9 @@ def recorded_board(board: str, link: Link, store: RunStore) -> RecordedBoard:
     chosen = {} if board == DEFAULT_BOARD or address else {"board": name}
     known = list(_newest(store, **chosen))
     name = next((earlier for earlier, other in known if is_same_machine(machine, other)), name)
-    under_name = [other for earlier, other in known if earlier == name]
     same = frozenset(earlier for earlier, other in known if is_same_machine(machine, other))
     others = frozenset(earlier for earlier, _ in known) - same
-    return RecordedBoard(name, address, _replacement(name, under_name, machine), machine, same, others)
+    return RecordedBoard(name, address, _replaced(name) if name in others else None, machine, same, others)
 
 
 def former_names(board: str, recorded: RecordedBoard, store: RunStore) -> tuple[str, ...]:
@@ -106,9 +105,7 @@ def _newest(store: RunStore, **equal: Any) -> Iterator[tuple[str, Identifiers]]:
             yield run.board, machine
 
 
-def _replacement(name: str, earlier: list[Identifiers], machine: Identifiers) -> str | None:
-    if not earlier or any(is_same_machine(machine, other) for other in earlier):
-        return None
+def _replaced(name: str) -> str:
     return (
         f"board {name}: earlier runs in the store are of another machine (machine ID or hardware differ); "
         "they are never merged with these"

@@ -214,7 +214,12 @@ def lost_alike(
 def _exceeds_by_summary(run: RunSummary, questions: Sequence[RequiredOfRun]) -> ExcludedRuns | None:
     """The run, if the maximum in its summary is above the least limit of its questions."""
     limit_ns = min((asked.required.limit_ns for asked in questions if _has_key_of(run, asked.run)), default=None)
-    if limit_ns is None or run.worst_ns is None or run.worst_ns <= limit_ns:
+    return None if limit_ns is None else excluded_by_summary(run, limit_ns)
+
+
+def excluded_by_summary(run: RunSummary, limit_ns: int) -> ExcludedRuns | None:
+    """A run of which only the summary is known, if the maximum in it is above the limit."""
+    if run.worst_ns is None or run.worst_ns <= limit_ns:
         return None
     return ExcludedRuns(run.id, run.samples or 0, None, float(run.worst_ns), True, limit_ns)
 

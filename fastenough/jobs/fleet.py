@@ -12,7 +12,7 @@ from fastenough.analysis.distinct import distinct
 from fastenough.analysis.excluded_runs import ExcludedRuns, RequiredOfRun, excluded_run
 from fastenough.analysis.fleet import SHARE, FleetEvidence, fleet_evidence
 from fastenough.analysis.merged import load_name
-from fastenough.jobs.assess import OnStep, no_progress, read_runs
+from fastenough.jobs.assess import OnStep, excluded_by_summary, no_progress, read_runs
 from fastenough.jobs.fleet_conditions import conditions_of
 from fastenough.model import BadInput, Outcome, Requirement, Verdict
 from fastenough.pack.assumptions import Assumption
@@ -191,11 +191,11 @@ def _lost_runs(
     """Deleted and damaged runs that may have answered the question, of any board, with a maximum above the limit."""
     answers = {_question_key(example) for example in examples}
     return [
-        ExcludedRuns(gone.id, gone.samples or 0, None, float(gone.worst_ns or 0), True, required.limit_ns)
+        excluded
         for gone in lost
         if (gone.configuration, gone.probe, gone.implementation, gone.load) in answers
         and gone.board not in other_types
-        and (gone.worst_ns or 0) > required.limit_ns
+        and (excluded := excluded_by_summary(gone, required.limit_ns)) is not None
     ]
 
 

@@ -98,21 +98,23 @@ class EarlierNights:
     left_out: tuple[str, ...]
 
 
-def _departed(run: Recording, baseline: Sequence[Recording], same_cpus: bool) -> str | None:
-    """Why an earlier run is left out, if it did not measure the latencies of the baseline on its CPUs."""
+def _left_out(run: Recording, newest: Recording, baseline: Sequence[Recording], same_cpus: bool) -> str | None:
+    """Why an earlier run is left out: it did not measure the latencies of the baseline on its CPUs, or a series of it
+    may not be merged with that of the newest run."""
     reasons = [departure.reason for departure in series_departures([run], baseline, same_cpus, all_cpus=False)]
-    return f"run {run.run_id} left out ({'; '.join(reasons)})" if reasons else None
+    reason = "; ".join(reasons) or _unmergeable(run, newest)
+    return f"run {run.run_id} left out ({reason})" if reason else None
 
 
-def _unmergeable(run: Recording, newest: Recording) -> str | None:
-    """Why an earlier run is left out, if a series of it may not be merged with that of the newest run."""
+def _unmergeable(run: Recording, newest: Recording) -> str:
+    """Why a series of a run may not be merged with that of the newest run; empty if all may."""
     for kind in dict.fromkeys(map(kind_name, newest.series)):
         parts = [(each, series) for each in (newest, run) for series in each.series if kind_name(series) == kind]
         try:
             require_mergeable(parts)
         except MixedRuns as error:
-            return f"run {run.run_id} left out ({error})"
-    return None
+            return str(error)
+    return ""
 
 
 def earlier_nights(
@@ -136,7 +138,7 @@ def earlier_nights(
             break
         if is_broken(findings_of(earlier)):
             continue
-        if (reason := _departed(earlier, baseline, same_cpus) or _unmergeable(earlier, runs[0])) is not None:
+        if (reason := _left_out(earlier, runs[0], baseline, same_cpus)) is not None:
             left_out.append(reason)
         else:
             nights.append(earlier)
@@ -189,7 +191,7 @@ def nights_since(
         if keys:
             begin, since_ns = f"since a change of {', '.join(key.name for key in keys)}", run.head.begin.wall_ns
             break
-        if (reason := _departed(run, pair.baseline, same_cpus) or _unmergeable(run, pair.runs[0])) is not None:
+        if (reason := _left_out(run, pair.runs[0], pair.baseline, same_cpus)) is not None:
             left_out.append(reason)
             continue
         earlier = _data_of(questions, run)
