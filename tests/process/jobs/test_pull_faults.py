@@ -97,9 +97,9 @@ def test_what_a_failed_pull_stored_is_reported_by_the_next(tmp_path: Path, error
     for _ in range(2):
         with pytest.raises(error, match="the link was lost"):
             job.pull(_LostLink(6, error), str(ring), store, TOLD, lambda: None)
-    told = pulled(ring, store.path)
-    assert [recording.serial for recording in told.stored] == [1, 5, 6]
-    assert [(gap.ns, gap.dropped) for gap in told.gaps] == [(17 * SECOND, 3), (7 * SECOND, 0)]
+    result = pulled(ring, store.path)
+    assert [recording.serial for recording in result.stored] == [1, 5, 6]
+    assert [(gap.ns, gap.dropped) for gap in result.gaps] == [(17 * SECOND, 3), (7 * SECOND, 0)]
     again = pulled(ring, store.path)
     assert not again.stored and not again.gaps and rest(store.path) == []
 
@@ -119,9 +119,9 @@ def test_a_pull_that_is_killed_at_any_step_loses_no_gap(
             pulled(ring, store)
     with pytest.raises(FastenoughError):
         job.pull(_LostLink(3, FastenoughError), str(ring), Store(store), TOLD, lambda: None)
-    told = pulled(ring, store)
-    assert [gap.ns for gap in told.gaps] == [7 * SECOND]
-    assert [recording.serial for recording in told.stored] == [2, 3]
+    result = pulled(ring, store)
+    assert [gap.ns for gap in result.gaps] == [7 * SECOND]
+    assert [recording.serial for recording in result.stored] == [2, 3]
     check_all_there(ring, store)
 
 

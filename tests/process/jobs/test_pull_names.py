@@ -37,8 +37,8 @@ def test_two_users_pull_from_one_board(tmp_path: Path) -> None:
     ring, store = tmp_path / "ring", Store(tmp_path / "store")
     for serial, board in enumerate(("ssh://root@host", "ssh://host", "ssh://me@host"), start=1):
         put(ring, serial)
-        told = job.pull(LocalLink(), str(ring), store, names_of(board, ring, store), lambda: None)
-        assert [recording.serial for recording in told.stored] == [serial] and not told.refused and not told.gaps
+        result = job.pull(LocalLink(), str(ring), store, names_of(board, ring, store), lambda: None)
+        assert [recording.serial for recording in result.stored] == [serial] and not result.refused and not result.gaps
     check_all_there(ring, store.path, board="ssh://host")
 
 
@@ -51,10 +51,10 @@ def test_pulls_under_the_typed_name_are_continued(tmp_path: Path) -> None:
     assert job.pull(LocalLink(), str(ring), store, former("ssh://root@host"), lambda: None).under_way
     path.write_bytes(b"".join(lines))
     third = put(ring, 3, begin_ns=20 * SECOND)
-    told = job.pull(LocalLink(), str(ring), store, names_of("ssh://host", ring, store), lambda: None)
-    assert told.bytes == sum(map(len, lines[4:])) + third.stat().st_size
-    assert [recording.serial for recording in told.stored] == [2, 3] and not told.refused
-    assert [gap.ns for gap in told.gaps] == [4 * SECOND]
+    result = job.pull(LocalLink(), str(ring), store, names_of("ssh://host", ring, store), lambda: None)
+    assert result.bytes == sum(map(len, lines[4:])) + third.stat().st_size
+    assert [recording.serial for recording in result.stored] == [2, 3] and not result.refused
+    assert [gap.ns for gap in result.gaps] == [4 * SECOND]
     boards = [run.board for run in store.runs()]
     assert sorted(map(str, boards)) == ["ssh://host", "ssh://root@host", "ssh://root@host"]
 

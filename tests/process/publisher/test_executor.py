@@ -276,8 +276,8 @@ def test_of_a_long_kernel_trace_the_newest_part_is_stored(tmp_path: Path) -> Non
     (ring / "0000000001-a.jsonl").write_text("{}\n")
     (kernel / "trace").write_bytes(b"oldest" + bytes(64 << 20) + b"newest")
     done = _carried_out(tmp_path, "trace", "1min", FASTENOUGH_KERNEL_TRACE=str(kernel))
-    path, _, said = done.stdout.partition(": ")
-    assert done.returncode == 0 and "the newest 65536 KiB of the kernel trace" in said, done
+    path, _, content = done.stdout.partition(": ")
+    assert done.returncode == 0 and "the newest 65536 KiB of the kernel trace" in content, done
     text = _unpacked(Path(path))["kernel-trace.txt"]
     assert (len(text), text[-6:]) == (64 << 20, b"newest")
 

@@ -109,8 +109,8 @@ def test_events_before_a_suspend_keep_their_dates(bench: ShardBench) -> None:
     chunk = _suspended(RUN.chunk(0, 1))
     bench.store(chunk)
     rows = [row for path in bench.folder.rglob(f"*{EVENTS.suffix}") for row in parquet.read_table(path).to_pylist()]
-    told = [json.loads(line) for line in chunk.lines]
-    dates = {part["at"]["mono_ns"]: part["at"]["wall_ns"] for part in told if part["type"] == "event"}
+    parts = [json.loads(line) for line in chunk.lines]
+    dates = {part["at"]["mono_ns"]: part["at"]["wall_ns"] for part in parts if part["type"] == "event"}
     assert rows and all(row["at_ns"] == dates[row["mono_ns"]] for row in rows)
 
 

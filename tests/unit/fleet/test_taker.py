@@ -357,7 +357,7 @@ def _set_back(bench: ShardBench, position: tables.ShardPosition) -> None:
 def test_parts_after_a_backup_of_the_database_are_refused(
     bench: ShardBench, parts: int, state: StreamState, oldest: int | None
 ) -> None:
-    """Their boards were told that they are stored, and the stream no longer has them."""
+    """Takers have reported them as stored, and the stream no longer has them."""
     bench.store(board().chunk(0, 1))
     backup = bench.position
     for number in range(1, 1 + parts):
@@ -415,10 +415,10 @@ def test_a_taker_ends_if_the_archive_is_of_another_database(tmp_path: Path, benc
     bench.store(board().chunk(0, 1))
     history = tables.opened(f"sqlite:///{tmp_path}/other.sqlite")
     shards = [Shard(history, bench.archive, number) for number in range(SHARDS)]
-    said: list[str] = []
+    printed: list[str] = []
     with pytest.raises(BadInput):
-        asyncio.run(asyncio.wait_for(Taker(_Stream(), shards, 0.1, said.append).run(), 60))
-    assert said == []
+        asyncio.run(asyncio.wait_for(Taker(_Stream(), shards, 0.1, printed.append).run(), 60))
+    assert printed == []
     assert bench.stored() == intervals(1)
 
 

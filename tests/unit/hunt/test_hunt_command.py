@@ -71,6 +71,6 @@ def test_a_run_with_the_monitor_that_is_stopped_gives_no_cause(
 ) -> None:
     monkeypatch.setattr(hunt_report, "run_campaign", lambda *others, **more: Campaign("hunt-2", (), True, 2))
     assert _call(tmp_path) == 128 + signal.SIGINT
-    said = capsys.readouterr()
-    assert "--resume" in said.err and json.loads(said.out)["culprit"]["cause"].startswith("not searched")
+    printed = capsys.readouterr()
+    assert "--resume" in printed.err and json.loads(printed.out)["culprit"]["cause"].startswith("not searched")
     assert Store(tmp_path / "store").runs() == []

@@ -175,10 +175,13 @@ def test_runs_left_out_that_keep_the_limit_forbid_a_pass_of_chosen_runs_only(tmp
 
 def _assert_refused_for(lost: Recording, judged: Recording, store: Store, selection: Selection) -> None:
     """A lost run above the limit is named, and refuses a PASS unless only the judged run counts."""
-    said = judge_asked([judged], Question(LIMIT, 0.95, selection=selection), store)
+    assessment = judge_asked([judged], Question(LIMIT, 0.95, selection=selection), store)
     verdict = Verdict.PASS if selection is Selection.ONLY_THESE else Verdict.INCONCLUSIVE
-    assert said.verdict is verdict
-    assert lost.run_id in " ".join((*said.reasons, *said.cautions)) and "1 of them above" in said.headline
+    assert assessment.verdict is verdict
+    assert (
+        lost.run_id in " ".join((*assessment.reasons, *assessment.cautions))
+        and "1 of them above" in assessment.headline
+    )
     checked = check([judged], [], Limits((Limit("limits.toml", LIMIT),)), store, selection=selection)
     if selection is not Selection.CAMPAIGN:
         assert checked.limits[0].verdict is verdict
