@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Blocks of time: whether a series is stationary, and the uncertainty of its quantiles.
 
-Sources: Kuensch 1989 (moving-block bootstrap); Pitman 1937 (permutation tests).
+Sources: Kuensch 1989 (moving-block bootstrap); Pitman 1937 (permutation tests); Fisher 1925
+(p-values of several tests).
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ _STRETCHES = 5
 _CELLS = 240
 """Approximate number of cells per run; a block may begin at each of them."""
 _PERMUTATIONS = 999
+_ROUNDS = 100
+"""Rounds of permutations for a run that may drift among others: they resolve the level of one in 500 runs."""
 DRAWS = 1000
 _SEED = 20260101
 _CORRELATED = float(np.exp(-1.0))
@@ -47,8 +50,8 @@ def cells(counts: NDArray[Any], about: int) -> NDArray[Any]:
     return np.asarray(counts[..., : whole * length].reshape(*counts.shape[:-1], whole, length).sum(axis=-1))
 
 
-def chance_of_equal(groups: Sequence[IntArray]) -> float:
-    """p-value of equal means of these groups of counts.
+def chance_of_equal(groups: Sequence[IntArray], rounds: int = 1) -> float:
+    """p-value of equal means of these groups of counts, resolved to one in 1,000 times ``rounds``.
 
     A permutation test: exact for any distribution of the counts, also for bursts shorter than the interval of a count.
     Seeded, so that the same counts give the same answer.
@@ -56,15 +59,18 @@ def chance_of_equal(groups: Sequence[IntArray]) -> float:
     counts = np.concatenate(groups).astype(np.float64)
     sizes = np.array([group.size for group in groups])
     begins = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    spreads = _spread(counts[_orders(counts.size)], begins, sizes)
-    measured_spread = _spread(counts[None, :], begins, sizes)[0]
-    return float((1 + np.count_nonzero(spreads >= measured_spread * (1 - 1e-12))) / (1 + _PERMUTATIONS))
+    least = _spread(counts[None, :], begins, sizes)[0] * (1 - 1e-12)
+    as_great = sum(
+        np.count_nonzero(_spread(counts[_orders(counts.size, number)], begins, sizes) >= least)
+        for number in range(rounds)
+    )
+    return (1 + int(as_great)) / (1 + rounds * _PERMUTATIONS)
 
 
 @lru_cache(maxsize=2)
-def _orders(size: int) -> IntArray:
-    """Random orders of so many counts."""
-    return np.random.default_rng(_SEED).permuted(np.tile(np.arange(size), (_PERMUTATIONS, 1)), axis=1)
+def _orders(size: int, number: int) -> IntArray:
+    """Random orders of so many counts; others for each number."""
+    return np.random.default_rng(_SEED + number).permuted(np.tile(np.arange(size), (_PERMUTATIONS, 1)), axis=1)
 
 
 def _spread(rows: FloatArray, begins: IntArray, sizes: IntArray) -> FloatArray:
@@ -73,12 +79,27 @@ def _spread(rows: FloatArray, begins: IntArray, sizes: IntArray) -> FloatArray:
     return np.asarray((sums * sums / sizes).sum(axis=1))
 
 
-def is_stationary(counts: IntArray) -> bool:
-    """Whether counts per interval are stationary: bursts do not matter, drift does."""
-    if counts.size < 2 * _STRETCHES:
-        return True
-    gathered = cells(counts, LEAST_BLOCKS)
-    return chance_of_equal(np.array_split(gathered, _STRETCHES)) > LEVEL
+def is_stationary(runs: Sequence[IntArray]) -> bool:
+    """Whether no run drifts; counts per interval of each.  Bursts do not matter, drift does.
+
+    The level is that of all runs together: half of it for a drift that they share (Fisher 1925), half for one in some
+    of them (Bonferroni).
+    """
+    long_runs = [run for run in runs if run.size >= 2 * _STRETCHES]
+    chances = [_chance_of_no_drift(run) for run in long_runs]
+    if len(chances) < 2:
+        return all(chance > LEVEL for chance in chances)
+    if special.chdtrc(2 * len(chances), -2.0 * float(np.log(chances).sum())) <= LEVEL / 2:
+        return False
+    level = LEVEL / 2 / len(chances)
+    return all(
+        chance > LEVEL or _chance_of_no_drift(run, _ROUNDS) > level
+        for run, chance in zip(long_runs, chances, strict=True)
+    )
+
+
+def _chance_of_no_drift(run: IntArray, rounds: int = 1) -> float:
+    return chance_of_equal(np.array_split(cells(run, LEAST_BLOCKS), _STRETCHES), rounds)
 
 
 def runs_agree(counts: Sequence[IntArray]) -> bool:

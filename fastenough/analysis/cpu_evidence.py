@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-
 from fastenough.analysis import bounds, clusters, sequential
 from fastenough.analysis.blocks import is_stationary, runs_agree
 from fastenough.analysis.disturbances import Disturbances, disturbances, limits_above
@@ -76,10 +74,7 @@ class CpuEvidence:
         """Whether the system did not change during the measurement, as far as a rate is concerned."""
         if self.never or self.disturbances.most < clusters.LEAST_DISTURBANCES:
             return True
-        return all(
-            is_stationary(self.disturbances.counts[self.disturbances.run_of == run])
-            for run in np.unique(self.disturbances.run_of)
-        )
+        return is_stationary(self.disturbances.counts_per_run)
 
     @cached_property
     def higher(self) -> CpuEvidence | None:
@@ -198,8 +193,8 @@ def longest_event(disturbances: Disturbances, requirement: Requirement) -> float
 def evidence_per_cpu(values: Merged, requirement: Requirement, confidence: float) -> Iterator[CpuEvidence]:
     """Evidence of merged samples of one CPU, or of each run if the runs differ too much to be merged."""
     at_limit = disturbances(values, requirement.limit_ns)
-    counts = [at_limit.counts[at_limit.run_of == run] for run in np.unique(at_limit.run_of)]
-    if not requirement.miss_rate or len(counts) < 2 or runs_agree(counts):
+    counts_per_run = at_limit.counts_per_run
+    if not requirement.miss_rate or len(counts_per_run) < 2 or runs_agree(counts_per_run):
         yield CpuEvidence(values, at_limit, requirement, confidence)
         return
     for part in values.parts:

@@ -87,6 +87,11 @@ class Disturbances:
     dominance: float = 0.0
     long_memory: bool = False
 
+    @property
+    def counts_per_run(self) -> list[IntArray]:
+        """``counts`` of each run."""
+        return [self.counts[self.run_of == run] for run in np.unique(self.run_of)]
+
     @cached_property
     def clusters(self) -> Clusters:
         """Clusters of dependent disturbances."""

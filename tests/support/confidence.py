@@ -253,17 +253,31 @@ def errors_of_cpus(each: list[Counted], allowed: float) -> Errors:
     )
 
 
+@dataclass(frozen=True)
+class RunErrors(Errors):
+    """``changing``: share of repetitions whose runs are not merged; ``unsteady``: refused as not stationary."""
+
+    unsteady: float
+
+
 def errors_of_runs(
     machine: Machine, random: np.random.Generator, rates: NDArray[np.float64], intervals: int, allowed: float
-) -> Errors:
-    """The same of runs of one CPU, merged where they agree; ``changing``: where not.  ``rates``: repetitions x runs."""
+) -> RunErrors:
+    """The same of runs of one CPU, merged where they agree.  ``rates``: repetitions x runs."""
     requirement, found = Requirement(1, allowed, 1 - STATED), []
     for each in rates:
         runs = [made(machine, random, 1, intervals, rate) for rate in each]
         merged = runs_agree([run.counts[0] for run in runs])
         shown = [_of_merged(runs, requirement)] if merged else [*chain(*(verdicts(run, requirement) for run in runs))]
-        found.append((all(one.within for one in shown), any(holm([one.p_value for one in shown], STATED)), not merged))
-    return Errors(*map(float, np.mean(found, axis=0)))
+        found.append(
+            (
+                all(one.within for one in shown),
+                any(holm([one.p_value for one in shown], STATED)),
+                not merged,
+                not all(one.steady for one in shown),
+            )
+        )
+    return RunErrors(*map(float, np.mean(found, axis=0)))
 
 
 def _of_merged(runs: list[Counted], requirement: Requirement) -> CpuEvidence:

@@ -82,11 +82,22 @@ def test_holm_rejects_step_by_step() -> None:
 
 def test_a_drift_is_seen_and_bursts_are_none() -> None:
     random = np.random.default_rng(5)
-    steady = [blocks.is_stationary(50 * (random.random(300) < 0.1)) for _ in range(300)]
+    steady = [blocks.is_stationary([50 * (random.random(300) < 0.1)]) for _ in range(300)]
     assert np.mean(steady) >= 1 - stats.binom.ppf(0.9999, 300, 0.01) / 300
-    rising = [blocks.is_stationary(random.poisson(np.linspace(0, 8, 300))) for _ in range(20)]
+    rising = [blocks.is_stationary([random.poisson(np.linspace(0, 8, 300))]) for _ in range(20)]
     assert not any(rising)
-    assert blocks.is_stationary(np.full(100, 7)) and blocks.is_stationary(np.array([1, 9]))
+    assert blocks.is_stationary([np.full(100, 7)]) and blocks.is_stationary([np.array([1, 9])])
+
+
+def test_drifts_are_seen_at_the_same_level_with_any_number_of_runs() -> None:
+    random = np.random.default_rng(7)
+    sound = [blocks.is_stationary([5 * (random.random(60) < 0.3) for _ in range(30)]) for _ in range(60)]
+    assert np.mean(sound) >= 1 - stats.binom.ppf(0.9999, 60, 0.01) / 60
+    shared = [random.poisson(np.linspace(2, 4, 60)) for _ in range(30)]
+    assert all(map(blocks.is_stationary, ([run] for run in shared[:3]))), "not seen in any of three runs"
+    assert not blocks.is_stationary(shared)
+    of_one = [random.poisson(3, 60) for _ in range(29)] + [random.poisson(np.linspace(0, 8, 60))]
+    assert not blocks.is_stationary(of_one)
 
 
 def test_runs_that_differ_more_than_their_blocks_are_told_apart() -> None:
