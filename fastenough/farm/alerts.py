@@ -50,7 +50,7 @@ from fastenough.history import (
     board_statuses,
     changes,
     cycle_maxima,
-    events,
+    new_maxima,
     noted_changes,
     runs,
 )
@@ -89,14 +89,9 @@ def new_observations(
     """Yield new 30-day maxima and tail changes that are not ``noted`` yet, each with its context."""
     for status in boards:
         name = status.board.name
-        for event in events(history, OWNER, name, now_s - _LOOK_BACK_S, now_s + 1):
+        for event in new_maxima(history, OWNER, name, status.board.main, now_s - _LOOK_BACK_S, now_s + 1):
             key = f"{event.at_s} {event.value_ns}"
-            if (
-                event.new_maximum
-                and event.series == status.board.main
-                and (name, "maximum", key) not in noted
-                and _has_day_of_data(history, name, event)
-            ):
+            if (name, "maximum", key) not in noted and _has_day_of_data(history, name, event):
                 more = _evidence(history, name, event, false_changes / len(boards))
                 yield _new_maximum(status, event, key, more | _context(history, name, event.at_s))
         yield from _tail_observations(history, name, now_s, noted)
@@ -162,10 +157,13 @@ def _new_maximum(status: BoardStatus, event: LatencyEvent, key: str, more: Mappi
 def _evidence(history: History, name: str, event: LatencyEvent, false_changes: float) -> dict[str, str]:
     """Return the grade of a new maximum, and the expected number of such maxima by chance per board and year.
 
-    ``false_changes``: accepted number per board and year.
+    ``false_changes``: accepted number per board and year.  A newest cycle with the value itself is left out: the
+    interval of the event began in it.
     """
     cycle_s = event.at_s // CYCLE_S * CYCLE_S
     earlier = cycle_maxima(history, OWNER, name, event.series, cycle_s - NEW_FOR_S, cycle_s)
+    if earlier[-1:] == [event.value_ns]:
+        earlier.pop()
     expected = records_expected(len(earlier), CYCLES_A_YEAR)
     so_high = expected * chance_of_excess(event.value_ns, np.array(earlier, dtype=np.float64))
     grade = STRONG if so_high <= false_changes else "weak evidence" if so_high <= 1 else "expected by chance"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, Select, Table, and_, func, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, Table, and_, func, select
 
 from fastenough.history.access import board_view, seen_by, series_number
 from fastenough.history.archive import archived_rows
@@ -91,6 +91,21 @@ def newest_events(  # noqa: PLR0917 - every question: who asks, of what, and whe
     return _events(history, viewer, name, (begin_s, end_s), order, most, first)
 
 
+def new_maxima(  # noqa: PLR0917 - every question: who asks, of what, and when
+    history: History, viewer: Viewer, name: str, series: str, begin_s: int, end_s: int
+) -> list[LatencyEvent]:
+    """All new maxima of a series in a range, oldest first; raises UnknownBoard."""
+    with board_view(history, viewer, name) as (connection, board):
+        question = _events_query(board, (begin_s, end_s)).where(SERIES.c.name == series)
+        rows = connection.execute(question.order_by(EVENT.c.at_s, EVENT.c.value_ns)).mappings()
+        greatest_ns, new = NOTHING, []
+        for row in rows.all():
+            if row["value_ns"] >= greatest_ns:  # others do not exceed what was measured before them
+                greatest_ns = row["value_ns"]
+                new += [_event(row, is_new=True)] if _is_new(connection, row) else []
+    return new
+
+
 def _events(  # noqa: PLR0917 - as above
     history: History,
     viewer: Viewer,
@@ -101,55 +116,69 @@ def _events(  # noqa: PLR0917 - as above
     first: int = 0,
 ) -> list[LatencyEvent]:
     with board_view(history, viewer, name) as (connection, board):
-        rows = (
-            connection.execute(
-                select(EVENT, RUN.c.name.label("run_name"), SERIES.c.name.label("series_name"))
-                .join(RUN, EVENT.c.run == RUN.c.id)
-                .join(SERIES, EVENT.c.series == SERIES.c.id)
-                .where(EVENT.c.board == board, EVENT.c.at_s >= span[0], EVENT.c.at_s < span[1])
-                .order_by(*order)
-                .offset(first)
-                .limit(most)
-            )
-            .mappings()
-            .all()
-        )
-        return [
-            LatencyEvent(
-                row["at_s"],
-                row["kind"],
-                row["series_name"],
-                None if row["cpu"] < 0 else row["cpu"],
-                row["value_ns"],
-                row["culprit"],
-                row["run_name"],
-                _is_new(connection, row),
-            )
-            for row in rows
-        ]
+        question = _events_query(board, span).order_by(*order).offset(first).limit(most)
+        rows = connection.execute(question).mappings().all()
+        return [_event(row, is_new=_is_new(connection, row)) for row in rows]
 
 
-def _is_new(connection: Connection, row: Any) -> bool:
+def _events_query(board: int, span: tuple[int, int]) -> Select[Any]:
+    return (
+        select(EVENT, RUN.c.name.label("run_name"), SERIES.c.name.label("series_name"))
+        .join(RUN, EVENT.c.run == RUN.c.id)
+        .join(SERIES, EVENT.c.series == SERIES.c.id)
+        .where(EVENT.c.board == board, EVENT.c.at_s >= span[0], EVENT.c.at_s < span[1])
+    )
+
+
+def _event(row: RowMapping, *, is_new: bool) -> LatencyEvent:
+    return LatencyEvent(
+        row["at_s"],
+        row["kind"],
+        row["series_name"],
+        None if row["cpu"] < 0 else row["cpu"],
+        row["value_ns"],
+        row["culprit"],
+        row["run_name"],
+        is_new,
+    )
+
+
+def _is_new(connection: Connection, row: RowMapping) -> bool:
     """Whether the 30 days before its five minutes had been measured, and nothing as great was among them.
 
-    The first hour of a board has no new maxima.  An equal value in an earlier five minutes of the same hour may be the
-    same one, because values are stored where their interval began.
+    The first hour of a board has no new maxima.  Values are stored where their interval began.  An equal value in an
+    earlier five minutes of the same hour, or else in the newest five minutes measured before that hour, may therefore
+    be the same one.
     """
-    hour_s = row["slot_s"] // HOUR_S * HOUR_S
+    value_ns, hour_s = int(row["value_ns"]), row["slot_s"] // HOUR_S * HOUR_S
     mine = (HOUR.c.board == row["board"], HOUR.c.series == row["series"])
-    before = connection.execute(
-        select(func.max(HOUR.c.max_ns)).where(*mine, HOUR.c.begin_s < hour_s, HOUR.c.begin_s > hour_s - NEW_FOR_S)
-    ).scalar()
-    whole_ns = NOTHING if before is None else int(before)
-    if row["value_ns"] <= whole_ns:
+    before = (*mine, HOUR.c.begin_s < hour_s, HOUR.c.begin_s > hour_s - NEW_FOR_S)
+    whole_ns = _max_ns(connection, before)
+    if value_ns < whole_ns:
         return False
     edges = select(HOUR.c.begin_s, HOUR.c.maxima).where(*mine, HOUR.c.begin_s.in_((hour_s - NEW_FOR_S, hour_s)))
     hours = {begin_s: HourMaxima.of(data) for begin_s, data in connection.execute(edges)}
     place, none = (row["slot_s"] - hour_s) // STEP_S, HourMaxima()
     oldest_ns = hours.get(hour_s - NEW_FOR_S, none).worst_within(place, STEPS)
     newest_ns = hours.get(hour_s, none).worst_within(0, place)
-    measured = max(whole_ns, oldest_ns) > NOTHING
-    return measured and row["value_ns"] > oldest_ns and row["value_ns"] >= newest_ns
+    if value_ns == whole_ns and newest_ns == NOTHING:
+        whole_ns = _max_without_newest_ns(connection, before)
+    measured_ns = max(whole_ns, oldest_ns)
+    return value_ns > measured_ns > NOTHING and value_ns >= newest_ns
+
+
+def _max_ns(connection: Connection, hours: Sequence[ColumnElement[bool]]) -> int:
+    found = connection.execute(select(func.max(HOUR.c.max_ns)).where(*hours)).scalar()
+    return NOTHING if found is None else int(found)
+
+
+def _max_without_newest_ns(connection: Connection, hours: Sequence[ColumnElement[bool]]) -> int:
+    """Maximum of hours without the newest five minutes that were measured in them."""
+    question = select(HOUR.c.begin_s, HOUR.c.maxima).where(*hours, HOUR.c.max_ns > NOTHING)
+    begin_s, data = connection.execute(question.order_by(HOUR.c.begin_s.desc()).limit(1)).one()
+    hour = HourMaxima.of(data)
+    newest = max(place for place in range(STEPS) if hour.worst_within(place, place + 1) > NOTHING)
+    return max(hour.worst_within(0, newest), _max_ns(connection, (*hours, HOUR.c.begin_s < begin_s)))
 
 
 def changes(history: History, viewer: Viewer, name: str, begin_s: int, end_s: int) -> list[BoardChange]:

@@ -31,6 +31,7 @@ from fastenough.history import (
     worst,
 )
 from fastenough.history.board_status import main_series
+from fastenough.history.queries import MOST_EVENTS
 from fastenough.history.schema import CYCLE_S, INTERVAL, RUN
 from fastenough.history.tail import TailWatch, last_good
 from fastenough.model import LEAST_CONFIDENCE, LEAST_MISS_RATE, Requirement
@@ -257,6 +258,35 @@ def test_a_new_maximum_is_not_compared_with_itself(history: History, tmp_path: P
     measure(history, tmp_path, PRESENT, -HOUR_S, [90_000, 80_000], 15 * 60, events=True)
     found = {event.value_ns: event.new_maximum for event in newest_events(history, OWNER, BOARD, 0, NOW_S)}
     assert found == {90_000: True, 80_000: False}
+
+
+@pytest.mark.parametrize(("end_s", "step_s"), [(-HOUR_S, 300), (-HOUR_S, 2 * HOUR_S), (0, 300), (0, CYCLE_S)])
+def test_a_new_maximum_whose_interval_began_in_an_earlier_hour_is_new_and_graded(
+    history: History, tmp_path: Path, end_s: int, step_s: int
+) -> None:
+    """Its value is stored in that hour, and at `NOW_S` also in an earlier cycle."""
+    values = [9_000 + 97 * number for number in range(40)]
+    measure(history, tmp_path, PRESENT, -21 * DAY_S, values, CYCLE_S)
+    begin_s = end_s + 30 - step_s // 2
+    measure(history, tmp_path, PRESENT, begin_s, [90_000, 80_000], step_s, events=True)
+    found = {event.value_ns: event.new_maximum for event in newest_events(history, OWNER, BOARD, 0, NOW_S + DAY_S)}
+    assert found == {90_000: True, 80_000: False}
+    (alert,) = new_observations(history, [status(history)], NOW_S + DAY_S, set(), 1.0)
+    assert (alert.more["value_ns"], alert.more["evidence"]) == ("90000", "strong evidence")
+
+
+def test_an_equal_value_in_an_earlier_interval_is_no_new_maximum(history: History, tmp_path: Path) -> None:
+    measure(history, tmp_path, PRESENT, -2 * DAY_S, [9_000] * 24, HOUR_S)
+    measure(history, tmp_path, PRESENT, -HOUR_S - 15 * 60, [90_000, 20_000, 20_000, 90_000], 300, events=True)
+    found = [event.new_maximum for event in newest_events(history, OWNER, BOARD, 0, NOW_S) if event.value_ns == 90_000]
+    assert found == [False, True]
+
+
+def test_events_of_other_series_hide_no_new_maximum(history: History, tmp_path: Path) -> None:
+    measure(history, tmp_path, PRESENT, -2 * DAY_S, [9_000] * 46 + [90_000], HOUR_S, events=True)
+    measure(history, tmp_path, MONITORED, -DAY_S, [1_000_000] * (MOST_EVENTS + 1), 300, events=True)
+    alerts = list(new_observations(history, [status(history)], NOW_S, set(), 1.0))
+    assert [each.more["value_ns"] for each in alerts] == ["90000"]
 
 
 def test_the_first_hour_of_a_board_has_no_new_maximum(history: History, tmp_path: Path) -> None:
