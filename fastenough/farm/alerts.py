@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,9 +23,11 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Connection,
     Integer,
     MetaData,
+    RowMapping,
     String,
     Table,
     Text,
@@ -54,9 +56,9 @@ from fastenough.history import (
     noted_changes,
     runs,
 )
-from fastenough.history.schema import CYCLE_S
+from fastenough.history.schema import BOARD, CYCLE_S
 from fastenough.history.tail import APART_S, CYCLES_A_YEAR, TAIL, TAIL_KINDS, TailWatch, last_good
-from fastenough.model import BadInput, FastenoughError, Verdict
+from fastenough.model import BadInput, FastenoughError, Unavailable, Verdict
 from fastenough.words import iso
 
 _LOOK_BACK_S = 60 * 3600
@@ -69,6 +71,9 @@ _PATIENCE_S = 10.0
 _SHOWN_FOR_S = _DAY_S
 """Time for which Alertmanager shows a single event."""
 _LASTS_S = 30 * _DAY_S
+"""Time after which Alertmanager ends a condition that is no longer reported."""
+_OF_ALL_ALERTS = (401, 404, 407, 408, 429)
+"""Client errors (4xx) that do not depend on the alert."""
 _SEVERITY = {"fail": "critical", "silent": "warning", "refused": "warning", TAIL: "warning", "maximum": "info"}
 STRONG = "strong evidence"
 _ALERT = {
@@ -220,6 +225,10 @@ def lasting_observations(boards: Sequence[BoardStatus], now_s: int) -> Iterator[
 # --- receivers
 
 
+class AlertRefused(FastenoughError):
+    """A receiver does not accept an alert; it may accept others."""
+
+
 @dataclass(frozen=True)
 class Receiver:
     """Alertmanager (API v2), or a webhook that accepts JSON.  ``url`` may be secret: messages show only ``host``."""
@@ -247,11 +256,22 @@ class Receiver:
                 "invalid alert receiver URL (not shown: it may be secret); use http://HOST:PORT or https://HOST/PATH"
             )
 
-    def take(self, alert: Alert) -> None:
-        """Send one alert; raises FastenoughError if it is not accepted."""
+    def take(self, alert: Alert, now_s: int) -> None:
+        """Send one alert; raises AlertRefused if this alert is not accepted, FastenoughError if none is at present."""
+        if self.alertmanager:
+            self._post([_alertmanager_body(alert, self.site, now_s)], {"Idempotency-Key": _key(alert)})
+        else:
+            self._post(_webhook_body(alert, self.site), {"Idempotency-Key": _key(alert)})
+
+    def repeat(self, alerts: Sequence[Alert], now_s: int) -> None:
+        """Send accepted alerts again if this is Alertmanager, which ends those that are not repeated and loses all at
+        its restart; raises FastenoughError."""
+        if self.alertmanager and alerts:
+            self._post([_alertmanager_body(alert, self.site, now_s) for alert in alerts], {})
+
+    def _post(self, body: object, headers: Mapping[str, str]) -> None:
         parts = urlsplit(self.url)
         path = f"{parts.path.rstrip('/')}/api/v2/alerts" if self.alertmanager else parts.path or "/"
-        body: Any = [_alertmanager_body(alert, self.site)] if self.alertmanager else _webhook_body(alert, self.site)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         connection = kind(parts.hostname or "", parts.port, timeout=_PATIENCE_S)
         try:
@@ -259,7 +279,7 @@ class Receiver:
                 "POST",
                 path + (f"?{parts.query}" if parts.query else ""),
                 json.dumps(body).encode(),
-                {"Content-Type": "application/json", "Idempotency-Key": _key(alert)},
+                {"Content-Type": "application/json", **headers},
             )
             status = connection.getresponse().status
         except (OSError, http.client.HTTPException) as error:
@@ -267,7 +287,10 @@ class Receiver:
         finally:
             connection.close()
         if not 200 <= status < 300:
-            raise FastenoughError(f"{self.host} did not accept the alert: HTTP status {status}")
+            refused = 400 <= status < 500 and status not in _OF_ALL_ALERTS
+            raise (AlertRefused if refused else FastenoughError)(
+                f"{self.host} did not accept the alert: HTTP status {status}"
+            )
 
 
 def _key(alert: Alert) -> str:
@@ -282,10 +305,10 @@ def _severity(observation: Observation) -> str:
     return "warning" if observation.more.get("evidence") == STRONG else _SEVERITY[observation.kind]
 
 
-def _alertmanager_body(alert: Alert, site: str) -> Mapping[str, object]:
+def _alertmanager_body(alert: Alert, site: str, now_s: int) -> Mapping[str, object]:
     """Return the alert in Alertmanager's format; repeated sends differ only in the end time."""
     observation = alert.observation
-    until_s = alert.noted_s + (_LASTS_S if observation.lasts else _SHOWN_FOR_S)
+    until_s = max(alert.noted_s, now_s) + (_LASTS_S if observation.lasts else _SHOWN_FOR_S)
     return {
         "labels": {
             "alertname": _ALERT[observation.kind],
@@ -317,7 +340,7 @@ def _webhook_body(alert: Alert, site: str) -> Mapping[str, Any]:
 
 
 class Alerting:
-    """The alerts of one farm; call ``look`` once a minute."""
+    """The alerts of one farm, that of ``tails``; call ``look`` once a minute."""
 
     def __init__(self, history: History, receivers: Sequence[Receiver], tails: TailWatch) -> None:
         self._history = history
@@ -328,19 +351,32 @@ class Alerting:
     def look(self, now_s: int) -> list[str]:
         """Store new observations and send pending alerts; returns why receivers did not accept them."""
         self._tails.look(self._history)
-        boards = board_statuses(self._history, OWNER, now_s)
+        statuses = board_statuses(self._history, OWNER, now_s)
+        boards = [status for status in statuses if status.board.name in self._tails.boards]
         new = list(new_observations(self._history, boards, now_s, noted_keys(self._history), self._tails.false_changes))
-        note_observations(self._history, new, list(lasting_observations(boards, now_s)), now_s)
-        return [fault for receiver in self._receivers for fault in self._send(receiver)]
+        lasting = list(lasting_observations(boards, now_s))
+        note_observations(self._history, self._tails.boards, new, lasting, now_s)
+        return [fault for receiver in self._receivers for fault in self._send(receiver, now_s)]
 
-    def _send(self, receiver: Receiver) -> Iterator[str]:
-        for alert in pending(self._history, receiver.id):
-            try:
-                receiver.take(alert)
-            except FastenoughError as error:
-                yield str(error)
-                return
-            mark_accepted(self._history, receiver.id, alert)
+    def _send(self, receiver: Receiver, now_s: int) -> Iterator[str]:
+        """Send pending alerts, and again those of conditions that last; yields faults."""
+        lasting = under_way(self._history, receiver.id, self._tails.boards)
+        refused: list[str] = []
+        try:
+            for alert in pending(self._history, receiver.id, self._tails.boards):
+                try:
+                    receiver.take(alert, now_s)
+                except AlertRefused as error:
+                    refused.append(f"{error} (alert {_key(alert)} of {alert.observation.board})")
+                else:
+                    mark_accepted(self._history, receiver.id, alert)
+            receiver.repeat(lasting, now_s)
+        except Unavailable:
+            raise
+        except FastenoughError as error:
+            yield str(error)
+        if refused:
+            yield refused[0] + (f", and {len(refused) - 1} more" if len(refused) > 1 else "")
 
 
 METADATA = MetaData()
@@ -421,29 +457,47 @@ def _noted_keys(connection: Connection) -> set[Key]:
 
 
 def note_observations(
-    history: History, happened: Iterable[Observation], lasting: Iterable[Observation], now_s: int
+    history: History,
+    boards: Set[str],
+    happened: Iterable[Observation],
+    lasting: Iterable[Observation],
+    now_s: int,
 ) -> None:
-    """Store events and current conditions in one transaction; conditions missing in ``lasting`` have ended."""
+    """Store events and current conditions of a farm's boards in one transaction; its conditions missing in ``lasting``
+    have ended."""
     with history.writing() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(7702)"))
+        _lock(connection)
         before = _noted_keys(connection)
         new = {observation.id: observation for observation in happened if observation.id not in before}
         for observation in new.values():
             _insert(connection, observation, observation.key, now_s)
         _note_lasting(
-            connection, {(observation.board, observation.kind): observation for observation in lasting}, now_s
+            connection, boards, {(observation.board, observation.kind): observation for observation in lasting}, now_s
         )
 
 
-def _note_lasting(connection: Connection, now: Mapping[tuple[str, str], Observation], now_s: int) -> None:
+def _lock(connection: Connection) -> None:
+    """Let no other process change alerts until the end of this transaction."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(7702)"))
+
+
+def _of_others(connection: Connection, boards: Set[str]) -> set[str]:
+    """The boards that other farms declare.  Alerts of former boards, which no farm declares, end with any farm."""
+    return set(connection.scalars(select(BOARD.c.name).where(BOARD.c.is_declared))) - boards
+
+
+def _note_lasting(
+    connection: Connection, boards: Set[str], now: Mapping[tuple[str, str], Observation], now_s: int
+) -> None:
     rows = connection.execute(select(ALERT).where(ALERT.c.lasts, ALERT.c.ended_s.is_(None))).mappings().all()
-    under_way = {(row["board"], row["kind"]): row["id"] for row in rows}
-    for place, number in under_way.items():
-        if place not in now:
-            connection.execute(update(ALERT).where(ALERT.c.id == number).values(ended_s=now_s))
+    begun, others = {(row["board"], row["kind"]): row for row in rows}, _of_others(connection, boards)
+    for place, row in begun.items():
+        if place not in now and row["board"] not in others:
+            ended_s = max(row["noted_s"], now_s)
+            connection.execute(update(ALERT).where(ALERT.c.id == row["id"]).values(ended_s=ended_s))
     for place, observation in now.items():
-        if place not in under_way:
+        if place not in begun:
             _insert(connection, observation, f"{observation.key} {now_s}"[:64], now_s)
 
 
@@ -462,29 +516,51 @@ def _insert(connection: Connection, observation: Observation, key: str, now_s: i
     )
 
 
-def pending(history: History, receiver: str) -> list[Alert]:
-    """Return the alerts that a receiver has not accepted yet, in sending order."""
-    alerts: list[Alert] = []
+def pending(history: History, receiver: str, boards: Set[str]) -> list[Alert]:
+    """Return the alerts of a farm's boards that a receiver has not accepted yet, in sending order.
+
+    The end of a condition is pending once its begin was accepted.
+    """
     with history.reading() as connection:
-        for end in (False, True):
-            taken = exists().where(
-                ACCEPTED.c.alert == ALERT.c.id, ACCEPTED.c.receiver == receiver, ACCEPTED.c.end.is_(end)
-            )
-            question = select(ALERT).where(~taken)
-            if end:
-                question = question.where(ALERT.c.ended_s.is_not(None))
-            alerts += [_alert_of_row(row, end) for row in connection.execute(question).mappings()]
+        begins = select(ALERT).where(~_accepted(receiver, end=False))
+        ends = select(ALERT).where(
+            ALERT.c.ended_s.is_not(None), _accepted(receiver, end=False), ~_accepted(receiver, end=True)
+        )
+        others = _of_others(connection, boards)
+        alerts = [
+            _alert_of_row(row, end=end)
+            for end, question in ((False, begins), (True, ends))
+            for row in connection.execute(question).mappings()
+            if (row["board"] not in others if end else row["board"] in boards)
+        ]
     return sorted(alerts, key=lambda alert: (alert.id, alert.end))
 
 
-def _alert_of_row(row: Mapping[str, Any] | Any, end: bool) -> Alert:
+def under_way(history: History, receiver: str, boards: Set[str]) -> list[Alert]:
+    """Return the alerts of a farm's boards that a receiver has accepted and whose conditions last."""
+    question = select(ALERT).where(ALERT.c.lasts, ALERT.c.ended_s.is_(None), _accepted(receiver, end=False))
+    with history.reading() as connection:
+        rows = connection.execute(question.order_by(ALERT.c.id)).mappings().all()
+    return [_alert_of_row(row, end=False) for row in rows if row["board"] in boards]
+
+
+def _accepted(receiver: str, *, end: bool) -> ColumnElement[bool]:
+    return exists().where(ACCEPTED.c.alert == ALERT.c.id, ACCEPTED.c.receiver == receiver, ACCEPTED.c.end.is_(end))
+
+
+def _alert_of_row(row: RowMapping, *, end: bool) -> Alert:
     observation = Observation(
         row["board"], row["kind"], row["key"], row["at_s"], row["summary"], row["lasts"], json.loads(row["more"])
     )
-    return Alert(row["id"], observation, row["noted_s"], row["ended_s"], end)
+    # older versions stored an earlier end if the clock was set back
+    ended_s = None if row["ended_s"] is None else max(row["noted_s"], row["ended_s"])
+    return Alert(row["id"], observation, row["noted_s"], ended_s, end)
 
 
 def mark_accepted(history: History, receiver: str, alert: Alert) -> None:
-    """Record that a receiver accepted an alert."""
+    """Record that a receiver accepted an alert; another process may have sent and recorded it too."""
     with history.writing() as connection:
-        connection.execute(insert(ACCEPTED).values(alert=alert.id, receiver=receiver, end=alert.end))
+        _lock(connection)
+        row = {"alert": alert.id, "receiver": receiver, "end": alert.end}
+        if connection.execute(select(ACCEPTED).filter_by(**row)).first() is None:
+            connection.execute(insert(ACCEPTED).values(row))

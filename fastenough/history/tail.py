@@ -110,8 +110,8 @@ class TailWatch:
 
     def __init__(self, boards: Collection[str], false_changes: float) -> None:
         self.false_changes = false_changes
-        self._names = frozenset(boards)
-        self._between = mean_between(len(self._names), false_changes)
+        self.boards = frozenset(boards)
+        self._between = mean_between(len(self.boards), false_changes)
         self._looked_at: dict[int, tuple[int, int]] = {}
 
     def look(self, history: History) -> dict[str, list[TailPoint]]:
@@ -126,7 +126,7 @@ class TailWatch:
         new: dict[str, list[TailPoint]] = {}
         for board, series in main.items():
             closed_s = newest[board, series] // CYCLE_S * CYCLE_S
-            if names[board] in self._names and self._looked_at.get(board) != (series, closed_s):
+            if names[board] in self.boards and self._looked_at.get(board) != (series, closed_s):
                 with history.writing() as connection:
                     lock_boards(connection, (names[board],))
                     points = self._points(connection, board, series, closed_s)

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from fastenough.cli.farm_alert import command
-from fastenough.farm.alerts import ALERT, Alerting, Receiver, create_tables
-from fastenough.history import History, catch_up, declare, note_refused
+from fastenough.farm.alerts import ALERT, Alerting, Receiver, create_tables, mark_accepted, pending
+from fastenough.history import History, catch_up, declare, disown, note_refused
 from fastenough.history.schema import BOARD, CHANGE, CYCLE_S, HOUR
 from fastenough.history.tail import TAIL, TailWatch
 from fastenough.model import BadInput, ExitStatus
@@ -35,11 +36,13 @@ pytestmark = pytest.mark.machines
 
 @dataclass
 class Listener:
-    """A receiver on loopback.  ``answer``: the status it gives; 0: it closes the connection instead."""
+    """A receiver on loopback.  ``answer``: the status it gives; 0: it closes the connection instead; ``refuses``: the
+    board whose alerts it answers with 400."""
 
     server: http.server.ThreadingHTTPServer
     got: list[tuple[str, Any]] = field(default_factory=list)
     answer: int = 200
+    refuses: str = ""
 
     @property
     def url(self) -> str:
@@ -57,9 +60,10 @@ def listener() -> Iterator[Listener]:
             if found.answer == 0:
                 self.close_connection = True
                 return
-            if found.answer < 300:
+            refused = not isinstance(body, list) and body["board"] == found.refuses
+            if found.answer < 300 and not refused:
                 found.got.append((self.path, body))
-            self.send_response(found.answer)
+            self.send_response(400 if refused else found.answer)
             self.end_headers()
 
         def log_message(self, format: str, *arguments: Any) -> None:
@@ -96,10 +100,11 @@ def farm(measured: tuple[FarmData, Path], tmp_path: Path) -> Iterator[tuple[Farm
     history.close()
 
 
-def alerting(history: History, receivers: Sequence[Receiver]) -> Alerting:
-    """Of a farm that has all boards of the history."""
+def alerting(history: History, receivers: Sequence[Receiver], boards: Sequence[str] = ()) -> Alerting:
+    """Of a farm that has these boards, or all of the history."""
     with history.reading() as connection:
-        return Alerting(history, receivers, TailWatch(list(connection.execute(select(BOARD.c.name)).scalars()), 1.0))
+        every = list(connection.execute(select(BOARD.c.name)).scalars())
+    return Alerting(history, receivers, TailWatch(boards or every, 1.0))
 
 
 def kinds(history: History) -> Counter[tuple[str, str]]:
@@ -123,9 +128,11 @@ def test_each_thing_is_told_once(farm: tuple[FarmData, History], listener: Liste
     }
     assert expected <= set(kinds(history))
     assert max(kinds(history).values()) == 1
-    paths = Counter(path for path, _ in listener.got)
-    assert set(paths) == {"/api/v2/alerts", "/hook?key=1"}
-    assert set(paths.values()) == {sum(kinds(history).values())}
+    hooked = [body["id"] for path, body in listener.got if path == "/hook?key=1"]
+    listed = [alert["labels"]["alert"] for path, body in listener.got if path == "/api/v2/alerts" for alert in body]
+    assert len(hooked) == len(set(hooked)) == len(set(listed)) == sum(kinds(history).values())
+    lasting = [alert for alert, times in Counter(listed).items() if times == 3]
+    assert len(lasting) == sum(kind in ("fail", "silent") for _, kind in kinds(history))
 
 
 def test_a_new_maximum_comes_with_its_culprit_and_the_last_good_run(
@@ -215,8 +222,84 @@ def test_a_refused_recording_is_told_for_a_day(farm: tuple[FarmData, History], l
     for after_s in (60, 120, 86400, 86460):
         alerting(history, [receiver]).look(END_S + after_s)
     told = [alert for alert in listener.told() if alert["labels"]["alertname"] == "FastenoughRecordingRefused"]
-    assert [alert["labels"]["board"] for alert in told] == [data.changed] * 2, "when it begins, and when it ends"
+    assert [alert["labels"]["board"] for alert in told] == [data.changed] * 3, "begin, repetition and end"
+    assert len({alert["startsAt"] for alert in told}) == 1
+    begin, repetition, end = (datetime.fromisoformat(alert["endsAt"]).timestamp() for alert in told)
+    assert (repetition - begin, end) == (60, END_S + 86400)
     assert "ring-1.jsonl" in told[0]["annotations"]["summary"]
+
+
+def test_a_farm_alerts_of_its_own_boards_only(farm: tuple[FarmData, History], listener: Listener) -> None:
+    data, history = farm
+    own = {"/1": {data.changed, data.boards[0]}, "/2": {data.injected.board, data.silent}}
+    declare(history, data.changed, verdict="FAIL", verdict_reason="too late")
+    senders = [alerting(history, [Receiver(listener.url + path, False)], [*boards]) for path, boards in own.items()]
+    for after_s in (60, 120):
+        assert [sender.look(END_S + after_s) for sender in senders] == [[], []]
+    told = {path: {body["board"] for got, body in listener.got if got == path} for path in own}
+    assert data.changed in told["/1"] <= own["/1"] and {data.injected.board, data.silent} == told["/2"]
+    assert {message["state"] for message in listener.told()} == {"new"}
+
+
+def test_the_condition_of_a_board_that_left_the_farm_ends(farm: tuple[FarmData, History], listener: Listener) -> None:
+    data, history = farm
+    receiver = Receiver(listener.url, False)
+    declare(history, data.changed, verdict="FAIL", verdict_reason="too late", farm="f")
+    alerting(history, [receiver]).look(END_S + 60)
+    left = [name for name in data.boards if name != data.changed]
+    disown(history, "f", left)
+    for after_s in (120, 180):
+        assert alerting(history, [receiver], left).look(END_S + after_s) == []
+    states = [message["state"] for message in listener.told() if message["board"] == data.changed]
+    assert states.count("new") == states.count("ended") > 0
+
+
+def test_a_refused_alert_delays_no_other(farm: tuple[FarmData, History], listener: Listener) -> None:
+    data, history = farm
+    listener.refuses = data.silent
+    declare(history, data.changed, verdict="FAIL", verdict_reason="too late")
+    sender = alerting(history, [Receiver(listener.url, False)])
+    (fault,) = sender.look(END_S + 60)
+    assert "400" in fault and data.silent in fault
+    assert data.changed in {message["board"] for message in listener.told()}
+    assert sender.look(END_S + 120) == [fault], "it stays visible"
+    listener.refuses = ""
+    assert sender.look(END_S + 180) == []
+    assert len(listener.got) == sum(kinds(history).values())
+
+
+def test_a_condition_never_ends_before_it_begins(farm: tuple[FarmData, History], listener: Listener) -> None:
+    """The clock of the bench was set back."""
+    data, history = farm
+    sender = alerting(history, [Receiver(listener.url, True)])
+    declare(history, data.changed, verdict="FAIL", verdict_reason="too late")
+    sender.look(END_S + 3600)
+    declare(history, data.changed, verdict="PASS", verdict_reason="")
+    sender.look(END_S + 60)
+    ended = [alert for alert in listener.told() if alert["labels"]["board"] == data.changed][-1]
+    assert ended["endsAt"] == ended["startsAt"]
+
+
+def test_an_alert_that_waited_for_days_is_accepted_as_current(
+    farm: tuple[FarmData, History], listener: Listener
+) -> None:
+    _, history = farm
+    sender = alerting(history, [Receiver(listener.url, True)])
+    listener.answer = 503
+    assert len(sender.look(END_S + 60)) == 1
+    listener.answer, late_s = 200, END_S + 40 * 86400
+    assert sender.look(late_s) == []
+    maximum = next(alert for alert in listener.told() if alert["labels"]["alertname"] == "FastenoughNewMaximum")
+    assert datetime.fromisoformat(maximum["endsAt"]).timestamp() == late_s + 86400
+
+
+def test_two_senders_may_send_the_same_alert(farm: tuple[FarmData, History]) -> None:
+    data, history = farm
+    alerting(history, []).look(END_S + 60)
+    alert = pending(history, "receiver", {*data.boards})[0]
+    for _ in range(2):
+        mark_accepted(history, "receiver", alert)
+    assert alert not in pending(history, "receiver", {*data.boards})
 
 
 @pytest.mark.parametrize("answer", [500, 0, 302])
@@ -236,7 +319,7 @@ def test_nothing_is_lost_or_told_in_other_words_when_the_sender_is_killed(
     farm: tuple[FarmData, History], listener: Listener, tmp_path: Path
 ) -> None:
     """Killed again and again: each alert is accepted, twice only where the kill came before that was written down."""
-    _, history = farm
+    data, history = farm
     create_tables(history)
     with history.writing() as connection:
         connection.execute(
@@ -258,15 +341,15 @@ def test_nothing_is_lost_or_told_in_other_words_when_the_sender_is_killed(
     script = (
         "import sys\nfrom fastenough.farm.alerts import Alerting, Receiver\nfrom fastenough.history import "
         "History\nfrom fastenough.history.tail import TailWatch\n"
-        "alerting = Alerting(History.at(sys.argv[1]), [Receiver(sys.argv[2], False)], TailWatch([], 1.0))\n"
+        "alerting = Alerting(History.at(sys.argv[1]), [Receiver(sys.argv[2], False)], TailWatch(sys.argv[3:], 1.0))\n"
         f"print('ready', flush=True)\nalerting.look({END_S + 60})\n"
     )
     (tmp_path / "alerting.py").write_text(script)
-    chance, kills = random.Random(5), 0
+    chance, kills, names = random.Random(5), 0, [f"b{number}" for number in range(300)]
     while len({message["id"] for message in listener.told()}) < 300:
         seen = len(listener.got)
         with subprocess.Popen(
-            [sys.executable, tmp_path / "alerting.py", str(history.engine.url), listener.url],
+            [sys.executable, tmp_path / "alerting.py", str(history.engine.url), listener.url, *names],
             env=environment(),
             stdout=subprocess.PIPE,
         ) as sender:
@@ -278,7 +361,7 @@ def test_nothing_is_lost_or_told_in_other_words_when_the_sender_is_killed(
             sender.kill()
         kills += 1
         assert kills < 20
-    assert alerting(history, [Receiver(listener.url, False)]).look(END_S + 60) == []
+    assert alerting(history, [Receiver(listener.url, False)], [*data.boards, *names]).look(END_S + 60) == []
     by_id: dict[int, list[dict[str, Any]]] = {}
     for message in listener.told():
         by_id.setdefault(message["id"], []).append(message)
