@@ -232,7 +232,7 @@ def farm_rebuild_command(file: Path, as_json: bool) -> ExitStatus:
                 **verdicts_on(store, board.name, required, former_names=board.former_names, history=history),
             )
         TailWatch([board.name for board in farm.boards], farm.false_changes).look(history)
-    count = len(store.runs(brief=True))
+    count = len(store.own_runs())
     if as_json:
         print_json({"runs": count, "intervals": caught.intervals, "excluded": caught.faults})
     else:

@@ -107,10 +107,10 @@ def update_history(order: HistoryOrder) -> dict[str, list[str]]:
         if order["all"]:
             disown(history, order["id"], order["names"])
             faults += [f"{run}: {why}" for run, why in catch_up(history, store).faults.items()]
-        measured = [run.id for run in store.runs(state="running", brief=True)]
+        measured = [run.id for run in store.own_runs(state="running")]
         for run_id in dict.fromkeys((*order["stored"], *measured)):
             try:
-                for run in store.runs(id=run_id, brief=True):
+                for run in store.own_runs(id=run_id):
                     ingest_noting_faults(history, store, run)
             except BadInput as error:  # noted among its board's; the others come
                 faults.append(f"{run_id}: {error}")

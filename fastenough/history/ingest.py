@@ -196,7 +196,7 @@ def catch_up(history: History, store: Store) -> IngestResult:
     """Read the new data of all runs of a store, oldest first; a damaged run does not stop the others."""
     caught = IngestResult()
     done = _sealed_sizes(history)
-    for summary in store.runs(brief=True):
+    for summary in store.own_runs():
         if summary.bytes is not None and done.get(summary.id) == summary.bytes:
             continue
         try:
@@ -467,7 +467,7 @@ def rebuild(history: History, store: Store, own: Collection[str] = (), farm: str
     is interrupted, the next `catch_up` continues.  A run whose recording has a name that several boards have or had
     stays with its board, since the machines of these boards are unknown until their runs are read again.
     """
-    stored = {run.id: run.board for run in store.runs(brief=True)}
+    stored = {run.id: run.board for run in store.own_runs()}
     mine = {*own, *stored.values()}
     with history.writing() as connection:
         shared = connection.dialect.name != "sqlite"

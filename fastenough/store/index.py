@@ -226,16 +226,22 @@ class Index:
             rows = execute(f"SELECT id, state, stamp FROM {_TABLE} WHERE {of_this_store}", place)
         return {run_id: (state, stamp) for run_id, state, stamp in rows}
 
-    def find(self, equal: Mapping[str, object], last: int | None = None, *, brief: bool = False) -> list[RunSummary]:
+    def find(
+        self, equal: Mapping[str, object], last: int | None = None, *, brief: bool = False, own: bool = False
+    ) -> list[RunSummary]:
         """Runs whose fields equal the given ones, oldest first, or only the ``last`` ones; a set matches its members.
 
-        ``brief``: without the plan of the campaign.  Raises BadInput for an unknown field.
+        ``brief``: without the plan of the campaign.  ``own``: of this place only.  Raises BadInput for an unknown
+        field.
         """
         unknown = set(equal) - set(_NAMES)
         if unknown:
             raise BadInput(f"runs have no field {', '.join(sorted(unknown))}; use {', '.join(_NAMES)}")
         columns = ", ".join("NULL" if brief and name == "planned" else f'"{name}"' for name in _NAMES)
         conditions, values = _conditions(equal)
+        if own:
+            of_this_store, place = self._of_this_store()
+            conditions, values = [*conditions, of_this_store], values | place
         statement = f"SELECT {columns} FROM {_TABLE} WHERE {' AND '.join(conditions)} ORDER BY id DESC"
         if last is not None:
             statement, values = f"{statement} LIMIT :last", values | {"last": last}

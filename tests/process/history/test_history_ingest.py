@@ -25,6 +25,7 @@ from fastenough.history import (
     History,
     board_statuses,
     catch_up,
+    declare,
     distribution,
     events,
     ingest_run,
@@ -39,6 +40,7 @@ from fastenough.recording import read_recording
 from fastenough.recording.building import line_bytes
 from fastenough.store import Store
 from tests.support.farm_data import FarmData
+from tests.support.fleet_stores import add_run
 from tests.support.history_rows import all_rows
 from tests.support.recordings import WALL_NS, Plan, PlanFields, instant, latencies, quiet, write
 from tests.support.tools import ROOT
@@ -239,6 +241,21 @@ def test_a_damaged_run_stops_no_other(tmp_path: Path, history: History) -> None:
     assert caught.intervals == 2
     assert list(caught.faults) == [ids[0]]
     assert {row[0] for row in all_rows(history)["run"]} == {ids[1]}
+
+
+def test_runs_of_other_stores_in_a_shared_index_are_left_alone(tmp_path: Path, history: History) -> None:
+    """Both by reading new data and by a rebuild of another farm."""
+    own, other = (Store(tmp_path / name, f"sqlite:///{tmp_path}/index.sqlite") for name in ("own", "other"))
+    runs = [add_run(store, name, None, seed=1, intervals=1) for store, name in ((own, "a"), (other, "b"))]
+    assert [run.id for run in own.runs()] == runs
+    assert catch_up(history, own).faults == {}
+    assert [status.board.name for status in board_statuses(history, OWNER, LONG)] == ["a"]
+    declare(history, "a", farm="f1")
+    declare(history, "b", farm="f2", public=True)
+    assert catch_up(history, other).faults == {}
+    rows = all_rows(history)
+    assert rebuild(history, own, ["a"], "f1").faults == {}
+    assert all_rows(history) == rows
 
 
 KILLS = int(os.environ.get("FASTENOUGH_KILLS", "3"))
