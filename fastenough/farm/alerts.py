@@ -50,6 +50,7 @@ from fastenough.history import (
     History,
     LatencyEvent,
     board_statuses,
+    boards_under_rebuild,
     changes,
     cycle_maxima,
     new_maxima,
@@ -76,6 +77,10 @@ _OF_ALL_ALERTS = (401, 404, 407, 408, 429)
 """Client errors (4xx) that do not depend on the alert."""
 _SEVERITY = {"fail": "critical", "silent": "warning", "refused": "warning", TAIL: "warning", "maximum": "info"}
 STRONG = "strong evidence"
+_REBUILT = (
+    "new alerts wait until the history has been rebuilt; if no 'fastenough farm rebuild' is running, run it, or start "
+    "the farm"
+)
 _ALERT = {
     "fail": "FastenoughFail",
     "silent": "FastenoughBoardSilent",
@@ -349,14 +354,22 @@ class Alerting:
         create_tables(history)
 
     def look(self, now_s: int) -> list[str]:
-        """Store new observations and send pending alerts; returns why receivers did not accept them."""
+        """Store new observations and send pending alerts; returns why that was not possible.
+
+        Nothing is observed while boards are rebuilt: their data are incomplete.
+        """
+        faults = [] if self._tails.boards.isdisjoint(boards_under_rebuild(self._history)) else [_REBUILT]
+        if not faults:
+            self._observe(now_s)
+        return faults + [fault for receiver in self._receivers for fault in self._send(receiver, now_s)]
+
+    def _observe(self, now_s: int) -> None:
         self._tails.look(self._history)
         statuses = board_statuses(self._history, OWNER, now_s)
         boards = [status for status in statuses if status.board.name in self._tails.boards]
         new = list(new_observations(self._history, boards, now_s, noted_keys(self._history), self._tails.false_changes))
         lasting = list(lasting_observations(boards, now_s))
         note_observations(self._history, self._tails.boards, new, lasting, now_s)
-        return [fault for receiver in self._receivers for fault in self._send(receiver, now_s)]
 
     def _send(self, receiver: Receiver, now_s: int) -> Iterator[str]:
         """Send pending alerts, and again those of conditions that last; yields faults."""

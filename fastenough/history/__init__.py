@@ -10,7 +10,16 @@ from fastenough.history.board_status import (
     refusals,
     runs_of_board,
 )
-from fastenough.history.boards import BoardColumns, BoardDeclaration, declare, disown, is_declared, note_refused, rename
+from fastenough.history.boards import (
+    BoardColumns,
+    BoardDeclaration,
+    boards_under_rebuild,
+    declare,
+    disown,
+    is_declared,
+    note_refused,
+    rename,
+)
 from fastenough.history.database import History
 from fastenough.history.ingest import (
     HistoryFollower,
@@ -130,6 +139,7 @@ __all__ = [
     "board_statuses",
     "board_totals",
     "boards_after",
+    "boards_under_rebuild",
     "catch_up",
     "changes",
     "close_months",

@@ -430,6 +430,12 @@ def _enter_refused(connection: Connection, board: int, rows: Iterable[tuple[str,
     connection.execute(delete(REFUSED).where(REFUSED.c.board == board, REFUSED.c.name.not_in(newest)))
 
 
+def boards_under_rebuild(history: History) -> set[str]:
+    """The boards whose data a rebuild has deleted and not read again yet."""
+    with history.reading() as connection:
+        return set(connection.scalars(select(BOARD.c.name).where(BOARD.c.rebuilt_from != "")))
+
+
 def is_declared(history: History) -> bool:
     """Whether any board was declared by a farm, so that the farm decides which boards are public."""
     with history.reading() as connection:

@@ -224,7 +224,7 @@ def _putting(
     return str(compiled), tuple(compiled.positiontup or ())
 
 
-VERSION = "7"
+VERSION = "8"
 """Version of the tables in `schema.py`; `migrations/versions/` has all versions."""
 
 

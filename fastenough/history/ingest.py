@@ -19,6 +19,7 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 from fastenough import words
 from fastenough.history.archive import close_months, restore_rows
 from fastenough.history.boards import (
+    boards_under_rebuild,
     enter_run,
     keep_boards,
     mark_outdated,
@@ -194,6 +195,12 @@ def _events_of(lines: Iterator[bytes], run_id: str) -> tuple[list[Event], int]:
 
 def catch_up(history: History, store: Store) -> IngestResult:
     """Read the new data of all runs of a store, oldest first; a damaged run does not stop the others."""
+    caught = _read_runs(history, store)
+    _finish_update(history, store, {})
+    return caught
+
+
+def _read_runs(history: History, store: Store) -> IngestResult:
     caught = IngestResult()
     done = _sealed_sizes(history)
     for summary in store.own_runs():
@@ -207,8 +214,20 @@ def catch_up(history: History, store: Store) -> IngestResult:
             caught = replace(caught, intervals=caught.intervals + ingest_noting_faults(history, store, summary))
         except BadInput as error:
             caught.faults[summary.id] = str(error)
-    refresh_summaries(history, int(history.wall_s()))
     return caught
+
+
+def _finish_update(history: History, store: Store, first_seen_s: Mapping[str, int]) -> None:
+    """End a rebuild, if any, after all runs were read; ``first_seen_s``: of refused runs before it, by name."""
+    rebuilt = BOARD.c.rebuilt_from == store.place
+    if boards_under_rebuild(history):
+        with history.writing() as connection:
+            for name, at_s in first_seen_s.items():
+                again = (REFUSED.c.name == name, REFUSED.c.at_s > at_s)
+                connection.execute(update(REFUSED).where(*again).values(at_s=at_s))
+            mark_outdated(connection, rebuilt)
+            connection.execute(update(BOARD).where(rebuilt).values(rebuilt_from=""))
+    refresh_summaries(history, int(history.wall_s()))
 
 
 def _sealed_sizes(history: History) -> dict[str, int]:
@@ -454,7 +473,7 @@ class HistoryFollower:
         return caught
 
 
-_OF_BOARDS = (INTERVAL, HOUR, CYCLE, MONTH, NOW, EVENT, CHANGE, ARCHIVE, REFUSED, SUMMARY)
+_OF_BOARDS = (INTERVAL, HOUR, CYCLE, MONTH, NOW, EVENT, CHANGE, ARCHIVE, SUMMARY)
 _OF_ALL = (PROFILE, SERIES)
 
 
@@ -466,6 +485,9 @@ def rebuild(history: History, store: Store, own: Collection[str] = (), farm: str
     Boards of other farms without runs in this store do not change, because they could not be read again here.  If this
     is interrupted, the next `catch_up` continues.  A run whose recording has a name that several boards have or had
     stays with its board, since the machines of these boards are unknown until their runs are read again.
+
+    Until all is read again, the boards are `boards_under_rebuild`.  Recordings that a pull refused are in no store and
+    stay; runs refused again keep the time at which they were first seen.
     """
     stored = {run.id: run.board for run in store.own_runs()}
     mine = {*own, *stored.values()}
@@ -477,6 +499,7 @@ def rebuild(history: History, store: Store, own: Collection[str] = (), farm: str
         others = list(connection.scalars(theirs))
         undecided = runs_of_shared_names(connection, stored, others)
         runs = select(RUN.c.id).where(RUN.c.board.not_in(others))
+        first_seen_s = _delete_refused_runs(connection, others)
         for table in _OF_BOARDS:
             connection.execute(delete(table).where(table.c.board.not_in(others)))
         connection.execute(delete(CURSOR).where(CURSOR.c.run.in_(runs)))
@@ -486,8 +509,18 @@ def rebuild(history: History, store: Store, own: Collection[str] = (), farm: str
         connection.execute(delete(BOARD).where(BOARD.c.is_declared.is_(False)))
         if farm:
             connection.execute(delete(BOARD).where(BOARD.c.id.not_in(others), BOARD.c.name.not_in(own)))
+        connection.execute(delete(REFUSED).where(REFUSED.c.board.not_in(select(BOARD.c.id))))
         keep_boards(connection, undecided)
-        connection.execute(
-            update(BOARD).where(BOARD.c.id.not_in(others)).values(configuration="", display_facts="{}", changed_s=None)
-        )
-    return catch_up(history, store)
+        empty = {"configuration": "", "display_facts": "{}", "changed_s": None, "rebuilt_from": store.place}
+        connection.execute(update(BOARD).where(BOARD.c.id.not_in(others)).values(**empty))
+    caught = _read_runs(history, store)
+    _finish_update(history, store, first_seen_s)
+    return caught
+
+
+def _delete_refused_runs(connection: Connection, others: Collection[int]) -> dict[str, int]:
+    """Delete the refused and incomplete runs of all but ``others``; returns when each was first seen, by name."""
+    chosen = (REFUSED.c.board.not_in(others), REFUSED.c.kind != "refused")
+    rows = connection.execute(select(REFUSED.c.name, REFUSED.c.at_s).where(*chosen)).all()
+    connection.execute(delete(REFUSED).where(*chosen))
+    return {name: at_s for name, at_s in rows}

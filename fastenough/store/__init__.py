@@ -81,6 +81,8 @@ def _is_private(path: Path) -> bool:
 class Store:
     """Runs below ``path``, which is created if it does not exist.  Read permission is enough for reading.
 
+    ``place``: host and path, which identify the store in a shared database.
+
     The index only caches data of the runs.  If it cannot be used, ``index_fault`` gives the reason, and the
     runs are read instead.  A folder that others can write to has no index.
     """
@@ -99,8 +101,8 @@ class Store:
             ) from error
         self._turn = threading.Lock()
         self._shared_index = index_url or os.environ.get(INDEX_SETTING)
-        place = os.fsencode(f"{socket.gethostname()}:{self.path}").decode(errors="backslashreplace")
-        self._place = place if self._shared_index else None
+        self.place = os.fsencode(f"{socket.gethostname()}:{self.path}").decode(errors="backslashreplace")
+        self._place = self.place if self._shared_index else None
         self._open_index()
 
     def _keeps_index(self) -> bool:

@@ -134,6 +134,7 @@ def boards_rows(boards: int) -> Iterator[tuple[Table, Rows]]:
                 "",
                 "",
                 "",
+                "",
             )
             for number in range(1, boards + 1)
         ),

@@ -23,7 +23,7 @@ from sqlalchemy import insert, select, update
 
 from fastenough.cli.farm_alert import command
 from fastenough.farm.alerts import ALERT, Alerting, Receiver, create_tables, mark_accepted, pending
-from fastenough.history import History, catch_up, declare, disown, note_refused
+from fastenough.history import History, catch_up, declare, disown, ingest, note_refused, rebuild
 from fastenough.history.schema import BOARD, CHANGE, CYCLE_S, HOUR
 from fastenough.history.tail import TAIL, TailWatch
 from fastenough.model import BadInput, ExitStatus
@@ -291,6 +291,31 @@ def test_an_alert_that_waited_for_days_is_accepted_as_current(
     assert sender.look(late_s) == []
     maximum = next(alert for alert in listener.told() if alert["labels"]["alertname"] == "FastenoughNewMaximum")
     assert datetime.fromisoformat(maximum["endsAt"]).timestamp() == late_s + 86400
+
+
+def test_a_rebuild_causes_no_alert(
+    farm: tuple[FarmData, History], listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither while the boards have no data, nor after it; if it is killed, the next reading of the store ends it."""
+    data, history = farm
+    history.wall_s = lambda: END_S
+    sender = alerting(history, [Receiver(listener.url, False)])
+    note_refused(history, data.changed, [("ring-1.jsonl", "refused", "a line has no end")])
+    note_refused(history, data.changed, [(data.store.runs(board=data.changed)[0].id, "cut off", "old")])
+    assert sender.look(END_S + 60) == []
+    before, sent = kinds(history), len(listener.got)
+    history.wall_s = lambda: END_S + 3 * 86400
+    monkeypatch.setattr(ingest, "_read_runs", lambda *_: sys.exit())
+    with pytest.raises(SystemExit):
+        rebuild(history, data.store, data.boards, "f")
+    monkeypatch.undo()
+    declare(history, data.boards[0], verdict="FAIL", verdict_reason="too late")
+    assert len(sender.look(END_S + 120)) == 1
+    assert (kinds(history), len(listener.got)) == (before, sent)
+    assert catch_up(history, data.store).faults == {}
+    declare(history, data.boards[0], verdict="", verdict_reason="")
+    assert sender.look(END_S + 180) == []
+    assert (kinds(history), len(listener.got)) == (before, sent)
 
 
 def test_two_senders_may_send_the_same_alert(farm: tuple[FarmData, History]) -> None:

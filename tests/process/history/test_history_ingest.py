@@ -24,6 +24,7 @@ from fastenough.history import (
     BoardCondition,
     History,
     board_statuses,
+    boards_under_rebuild,
     catch_up,
     declare,
     distribution,
@@ -31,6 +32,7 @@ from fastenough.history import (
     ingest_run,
     ingest_stream,
     maxima,
+    note_refused,
     rebuild,
     refusals,
 )
@@ -362,6 +364,12 @@ def test_what_is_cut_off_damaged_or_ahead_is_noted_among_its_boards_recordings(t
         (kind, kept[kind]) for kind in ("cut off", "damaged", "clock")
     }
     assert (one.refused, one.state) == (3, BoardCondition.REFUSED)
-    rebuild(history, store)
+    note_refused(history, "testboard", [("ring-1.jsonl", "refused", "a line has no end")])
+    declare(history, "testboard", farm="f")
+    first_seen = {(each.name, each.at_s) for each in refusals(history, OWNER, "testboard", 9)}
+    history.wall_s = lambda: now_s + 40 * 86400
+    rebuild(history, store, ["testboard"], "f")
+    assert {(each.name, each.at_s) for each in refusals(history, OWNER, "testboard", 9)} == first_seen
     assert board_statuses(history, OWNER, now_s + 3600)[0].seen_s == one.seen_s
+    assert boards_under_rebuild(history) == set()
     history.close()

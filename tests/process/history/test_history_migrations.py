@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +70,12 @@ FORMER_STATES = {"reserved": "lent"}
 """States of boards before version 7."""
 
 
-def _former_row(table: str, row: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any]:
-    """A row as versions before 7 stored it."""
+def _former_row(table: str, row: Mapping[str, Any], columns: Collection[str]) -> dict[str, Any]:
+    """A row as a former version with these columns stored it."""
     renamed = FORMER_COLUMNS.get(table, {})
     former = {column: row[renamed.get(column, column)] for column in columns}
-    return former | {"state": FORMER_STATES.get(row["state"], row["state"])} if table == "board" else former
+    is_former = table == "board" and "is_declared" not in columns
+    return former | {"state": FORMER_STATES.get(row["state"], row["state"])} if is_former else former
 
 
 def _copied(new: History, old: Engine) -> None:
