@@ -10,10 +10,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY_S = 86400.0
+_MOST_STEPS = 1000
+"""Number of multiples of ``every_s`` among which the longest pause is searched, if they are longer than a day."""
 _AT = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 
 
@@ -34,6 +37,15 @@ class Dates:
             midnight = (now_s - self.at_s) // _DAY_S * _DAY_S + self.at_s
             due_s = midnight + (now_s - midnight) // self.every_s * self.every_s
         return due_s if datetime.fromtimestamp(due_s, UTC).weekday() in self.days else None
+
+    @property
+    def longest_pause_s(self) -> float:
+        """Longest time between two due times."""
+        if self.every_s <= _DAY_S:
+            to_next = max(next(more for more in range(1, 8) if (day + more) % 7 in self.days) for day in self.days)
+            return (to_next - 1) * _DAY_S + self.every_s
+        steps = [step for step in range(_MOST_STEPS) if self.latest(self.at_s + step * self.every_s) is not None]
+        return max((later - step for step, later in pairwise(steps)), default=1) * self.every_s
 
 
 @dataclass(frozen=True)

@@ -130,8 +130,9 @@ class Farm:
 
 
 def due_s(board: BoardEntry) -> float:
-    """Return the longest regular time between new data of a board: the pull interval or the longest plan cycle."""
-    return board.times.pull_s if board.ring else max((plan.dates.every_s for plan in board.plans), default=0.0)
+    """Return the longest regular time between new data of a board: the pull interval or the longest pause of a plan."""
+    pauses_s = (plan.dates.longest_pause_s for plan in board.plans)
+    return board.times.pull_s if board.ring else max(pauses_s, default=0.0)
 
 
 def _name(table: Table, key: str, example: str, default: str | None = None) -> str:

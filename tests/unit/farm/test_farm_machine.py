@@ -13,7 +13,7 @@ import pytest
 
 from fastenough.board.labgrid_act import why_no_resources
 from fastenough.farm.calendar import BenchClock, DueCycle, ScheduledPlan, due, parse_dates
-from fastenough.farm.config import BoardEntry, Times
+from fastenough.farm.config import BoardEntry, Times, due_s
 from fastenough.farm.state_machine import (
     ActEnded,
     BoardAct,
@@ -303,6 +303,27 @@ def test_the_calendar_says_which_cycle_has_begun() -> None:
     weekend = ScheduledPlan(Path("weekend.toml"), parse_dates(24 * HOUR_S, ("sat",), "00:00"))
     assert due([weekend], NOON_S) is None
     assert due([half, weekend], NOON_S + 13 * HOUR_S) == DueCycle(weekend.file, NOON_S + 12 * HOUR_S)
+
+
+@pytest.mark.parametrize(
+    ("every_h", "days", "at", "pause_h"),
+    [
+        (12, (), "06:00", 12),
+        (12, ("sat",), "00:00", 6.5 * 24),
+        (8, ("sat", "sun"), "07:00", 5 * 24 + 8),
+        (24, ("mon", "wed", "fri"), "06:00", 3 * 24),
+        (36, (), "00:00", 36),
+        (48, ("sat",), "00:00", 14 * 24),
+    ],
+)
+def test_new_data_are_due_after_the_longest_pause_of_a_plan(
+    every_h: float, days: tuple[str, ...], at: str, pause_h: float
+) -> None:
+    dates = parse_dates(every_h * HOUR_S, days, at)
+    times = sorted({at_s for hour in range(8 * 7 * 24) if (at_s := dates.latest(NOON_S + hour * HOUR_S)) is not None})
+    assert max(later - earlier for earlier, later in pairwise(times)) == pause_h * HOUR_S
+    often = ScheduledPlan(Path("often.toml"), parse_dates(HOUR_S, (), "00:00"))
+    assert due_s(BoardEntry("b", plans=(often, ScheduledPlan(Path("plan.toml"), dates)))) == pause_h * HOUR_S
 
 
 @pytest.mark.parametrize(
