@@ -17,7 +17,7 @@ from fastenough.cli.farm_boards import farm_argument
 from fastenough.cli.options import DURATION, json_option
 from fastenough.cli.output import clean
 from fastenough.farm.alerts import Alerting, Receiver
-from fastenough.farm.config import read_farm
+from fastenough.farm.config import Farm, read_farm
 from fastenough.files import Untrusted, read_regular
 from fastenough.history import History
 from fastenough.history.tail import TailWatch
@@ -84,16 +84,30 @@ def command(
     farm = read_farm(file)
     receivers = _receivers(alertmanager, webhook_file, site)
     with closing(History.at(farm.database)) as history:
-        watch = TailWatch([board.name for board in farm.boards], farm.false_changes)
-        alerting, printed = Alerting(history, receivers, watch), ["not checked yet"] if as_json else []
+        alerting, printed = Alerting(history, receivers, _tails(farm)), ["not checked yet"] if as_json else []
         while True:
-            faults = _check(alerting)
+            now, faults = _read_again(file, farm)
+            if now != farm:
+                farm, alerting.tails = now, _tails(now)
+            faults += _check(alerting)
             if faults != printed:
                 _print_faults(faults, as_json)
             printed = faults
             if once:
                 return ExitStatus.BROKEN if faults else ExitStatus.DONE
             time.sleep(every_ns / 1e9)
+
+
+def _tails(farm: Farm) -> TailWatch:
+    return TailWatch([board.name for board in farm.boards], farm.false_changes)
+
+
+def _read_again(file: Path, farm: Farm) -> tuple[Farm, list[str]]:
+    """The farm's file as it is now; its former contents and the reason if it cannot be read."""
+    try:
+        return read_farm(file), []
+    except BadInput as error:
+        return farm, [str(error)]
 
 
 def _check(alerting: Alerting) -> list[str]:

@@ -34,6 +34,7 @@ from sqlalchemy import (
     UniqueConstraint,
     exists,
     insert,
+    inspect,
     select,
     text,
     update,
@@ -345,12 +346,12 @@ def _webhook_body(alert: Alert, site: str) -> Mapping[str, Any]:
 
 
 class Alerting:
-    """The alerts of one farm, that of ``tails``; call ``look`` once a minute."""
+    """The alerts of one farm, that of ``tails``, which may be replaced; call ``look`` once a minute."""
 
     def __init__(self, history: History, receivers: Sequence[Receiver], tails: TailWatch) -> None:
         self._history = history
         self._receivers = receivers
-        self._tails = tails
+        self.tails = tails
         create_tables(history)
 
     def look(self, now_s: int) -> list[str]:
@@ -358,25 +359,25 @@ class Alerting:
 
         Nothing is observed while boards are rebuilt: their data are incomplete.
         """
-        faults = [] if self._tails.boards.isdisjoint(boards_under_rebuild(self._history)) else [_REBUILT]
+        faults = [] if self.tails.boards.isdisjoint(boards_under_rebuild(self._history)) else [_REBUILT]
         if not faults:
             self._observe(now_s)
         return faults + [fault for receiver in self._receivers for fault in self._send(receiver, now_s)]
 
     def _observe(self, now_s: int) -> None:
-        self._tails.look(self._history)
+        self.tails.look(self._history)
         statuses = board_statuses(self._history, OWNER, now_s)
-        boards = [status for status in statuses if status.board.name in self._tails.boards]
-        new = list(new_observations(self._history, boards, now_s, noted_keys(self._history), self._tails.false_changes))
+        boards = [status for status in statuses if status.board.name in self.tails.boards]
+        new = list(new_observations(self._history, boards, now_s, noted_keys(self._history), self.tails.false_changes))
         lasting = list(lasting_observations(boards, now_s))
-        note_observations(self._history, self._tails.boards, new, lasting, now_s)
+        note_observations(self._history, self.tails.boards, new, lasting, now_s)
 
     def _send(self, receiver: Receiver, now_s: int) -> Iterator[str]:
         """Send pending alerts, and again those of conditions that last; yields faults."""
-        lasting = under_way(self._history, receiver.id, self._tails.boards)
+        lasting = under_way(self._history, receiver.id, self.tails.boards)
         refused: list[str] = []
         try:
-            for alert in pending(self._history, receiver.id, self._tails.boards):
+            for alert in pending(self._history, receiver.id, self.tails.boards):
                 try:
                     receiver.take(alert, now_s)
                 except AlertRefused as error:
@@ -455,6 +456,20 @@ def create_tables(history: History) -> None:
     """Create missing tables."""
     with history.writing() as connection:
         METADATA.create_all(connection)
+
+
+def rename_alerts(history: History, board: str, new: str) -> None:
+    """Give the single events of a board its new name, so that they are not sent again.
+
+    Its conditions end under the former name, under which receivers know them, and begin again under the new one.
+    """
+    same = ALERT.alias()
+    known = exists().where(same.c.board == new, same.c.kind == ALERT.c.kind, same.c.key == ALERT.c.key)
+    with history.writing() as connection:
+        if inspect(connection).has_table(ALERT.name):
+            _lock(connection)
+            events = update(ALERT).where(ALERT.c.board == board, ALERT.c.lasts.is_(False), ~known)
+            connection.execute(events.values(board=new))
 
 
 def noted_keys(history: History) -> set[Key]:

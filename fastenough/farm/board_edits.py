@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+from fastenough.farm.alerts import rename_alerts
 from fastenough.farm.config import FORMER_KEYS, BoardEntry, Farm, read_farm
 from fastenough.farm.history_update import declaration_of
 from fastenough.farm.state_file import FarmState
@@ -76,6 +77,7 @@ def _change(
             with closing(Store(farm.store)) as store, closing(History.of(store, farm.database)) as history:
                 if expected.name != name:
                     rename_in_history(history, name, expected.name, expected.former_names)
+                    rename_alerts(history, name, expected.name)
                     farm_state.rename(name, expected.name)
                 state = farm_state.boards().get(expected.name, BoardState())
                 declare(history, **declaration_of(expected, state, farm.id))

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from sqlalchemy import insert, select, update
 
-from fastenough.cli.farm_alert import command
+from fastenough.cli.farm_alert import WEBHOOK_SETTING, command
 from fastenough.farm.alerts import ALERT, Alerting, Receiver, create_tables, mark_accepted, pending
 from fastenough.history import History, catch_up, declare, disown, ingest, note_refused, rebuild
 from fastenough.history.schema import BOARD, CHANGE, CYCLE_S, HOUR
@@ -394,6 +394,27 @@ def test_nothing_is_lost_or_told_in_other_words_when_the_sender_is_killed(
     twice = [messages for messages in by_id.values() if len(messages) > 1]
     assert len(twice) <= kills
     assert all(messages == [messages[0]] * len(messages) for messages in twice)
+
+
+def test_the_command_follows_changes_of_the_farm_file(
+    farm: tuple[FarmData, History], listener: Listener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, history = farm
+    file, first, second = tmp_path / "farm.toml", data.boards[0], data.boards[1]
+    head = f'store = "{data.store.path}"\ndatabase = "{history.engine.url}"\n'
+    contents = [f'{head}[[board]]\nname = "{name}"\nlink = "local"\n' for name in (first, second)]
+    file.write_text(contents.pop(0))
+
+    def sleep(_: float) -> None:
+        if not contents:
+            sys.exit()
+        file.write_text(contents.pop(0))
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setenv(WEBHOOK_SETTING, listener.url)
+    with pytest.raises(SystemExit):
+        command.main([str(file)], standalone_mode=False)
+    assert [message["board"] for message in listener.told() if message["state"] == "new"] == [first, second]
 
 
 @pytest.mark.parametrize(

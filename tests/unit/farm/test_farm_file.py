@@ -18,6 +18,7 @@ from fastenough.cli.farm_boards import farm_board_command as board_command
 from fastenough.cli.farm_boards import farm_rebuild_command as rebuild_command
 from fastenough.cli.farm_boards import farm_status_command as status_command
 from fastenough.farm.acts import BoardOrder, measure
+from fastenough.farm.alerts import Observation, create_tables, mark_accepted, note_observations, pending
 from fastenough.farm.config import Farm, read_farm
 from fastenough.farm.processes import ActResult
 from fastenough.farm.run import _act_ended
@@ -355,6 +356,22 @@ def test_a_board_can_be_renamed_and_keeps_all_it_recorded(farm: Path) -> None:
     assert "# the first" in farm.read_text(), "comments stay"
     assert not change(farm, "rename", "press-1", "other")
     assert set(boards(farm)) == {"press-1", "other"}
+
+
+@pytest.mark.check
+def test_alerts_of_a_renamed_board_are_not_sent_again(farm: Path) -> None:
+    """Its conditions end under the name that receivers know, and begin again."""
+    names = {"testboard", "press-1"}
+    event, condition = (Observation("testboard", kind, "k", 1, kind, kind == "fail") for kind in ("maximum", "fail"))
+    with closing(Store(farm.parent / "store")) as store, closing(History.of(store)) as history:
+        create_tables(history)
+        note_observations(history, names, [event], [condition], 1)
+        for alert in pending(history, "receiver", names):
+            mark_accepted(history, "receiver", alert)
+        assert change(farm, "rename", "testboard", "press-1")
+        note_observations(history, names, [replace(event, board="press-1")], [replace(condition, board="press-1")], 2)
+        sent = [(alert.observation.board, alert.end) for alert in pending(history, "receiver", names)]
+        assert sent == [("testboard", True), ("press-1", False)]
 
 
 @pytest.mark.check
