@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from fastenough.exchange.imported import Bucket, ImportedRun, ImportedSeries
-from fastenough.exchange.source import LineReader, Source
+from fastenough.exchange.source import GrowingValues, LineReader, Source
 from fastenough.recording import Event, Instant
 from fastenough.recording.head import Plain, RecordedSetting
 
@@ -113,7 +113,11 @@ def _last_screen(source: Source) -> int:
 
 def _parts(reading: LineReader, skipped: int) -> _CyclictestOutput:
     parts = _CyclictestOutput()
+    screens = GrowingValues(reading)
     for line in reading:
+        if match := _THREAD.fullmatch(line):
+            screens.take_task(match[1], int(match[2]))
+            screens.take(match[1], int(match[5]), -int(match[6]), int(match[9]))
         if reading.number > skipped:
             _take(reading, parts, _UP.sub("", line))
     if not parts.begun:

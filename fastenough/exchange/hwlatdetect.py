@@ -94,6 +94,8 @@ def _lines(reading: LineReader) -> tuple[dict[str, str], dict[str, str], list[_G
     gaps: list[_Gap] = []
     for line in reading:
         if match := _TITLE.fullmatch(line):
+            if "test duration" in facts:
+                reading.refuse_second()
             facts["test duration"] = match[1]
         elif match := _SAMPLE.fullmatch(line):
             seconds, nanoseconds, inner, outer = (reading.count(text, "a number") for text in match.groups()[:4])
@@ -101,6 +103,8 @@ def _lines(reading: LineReader) -> tuple[dict[str, str], dict[str, str], list[_G
         elif match := _OPTION.fullmatch(line):
             facts[match[1]] = match[2].strip()
         elif match := _ENDING.fullmatch(line):
+            if match[1] in ending:
+                reading.refuse_second()
             ending[match[1]] = match[2].strip()
         elif (
             facts

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from fastenough.exchange.imported import Bucket, ImportedRun, ImportedSeries
+from fastenough.exchange.rounds import require_one_run
 from fastenough.exchange.source import LineReader, Source
 from fastenough.model import Role
 from fastenough.recording.head import Plain, RecordedSetting
@@ -75,6 +76,7 @@ class _Latmus:
 
     def read(self, source: Source) -> ImportedRun:
         source.whole()
+        require_one_run(source)
         plotted = any(line.startswith("# libevl version: ") for line in source.lines[:200])
         run = _plotted(LineReader(source)) if plotted else _printed(LineReader(source))
         facts = run.facts | {"context": run.context, "overruns": run.overruns, "in-band switches": run.switches}
@@ -134,8 +136,6 @@ def _printed(reading: LineReader) -> _LatmusRun:
     worst: list[str] = []
     for line in reading:
         if match := _HEAD.fullmatch(line):
-            if head is not None and head.groups()[:2] != match.groups()[:2]:
-                reading.refuse("it contains two measurements: split it into two files")
             head = match
         elif match := _ROUND.fullmatch(line):
             worst.append(match[7])
@@ -173,6 +173,8 @@ def _plotted(reading: LineReader) -> _LatmusRun:
             cells.append((edge, reading.count(match[3], "a count")))
             opened = bool(match[2])
         elif (match := _FACT.fullmatch(line)) and not cells:
+            if match[1] in _PLOTTED and match[1] in facts:
+                reading.refuse_second()
             facts.setdefault(match[1], match[2].strip())
         elif (
             line.strip()

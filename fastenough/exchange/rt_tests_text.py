@@ -15,7 +15,7 @@ from decimal import Decimal
 from fastenough.exchange import rt_tests_cycles
 from fastenough.exchange.imported import ImportedRun, ImportedSeries
 from fastenough.exchange.rt_tests_pairs import FROM, TO
-from fastenough.exchange.source import LineReader, Source
+from fastenough.exchange.source import GrowingValues, LineReader, Source
 from fastenough.recording.head import RecordedSetting
 
 _MOVED = re.compile(r"\x1b\[\d*[A-Z]")
@@ -30,6 +30,7 @@ _THREAD = re.compile(
 )
 _NOT_READY = re.compile(r"#\d+ -> #\d+ \(not yet ready\)\s*")
 """A pair without a value yet, in the first screens of svsematest and sigwaittest."""
+_TASK = re.compile(r"(?:ID|\(\s*)(\d+)")
 _SAID_BEFORE = 200
 """Number of lines searched for the first value."""
 
@@ -42,6 +43,11 @@ class _Pair:
 
 def _lines(source: Source) -> list[str]:
     return [_MOVED.sub("", line) for line in source.lines]
+
+
+def _is_live(source: Source) -> bool:
+    """Whether the file holds a live display: only its screens move the cursor."""
+    return _MOVED.search(source.text) is not None
 
 
 class _RtTestsText:
@@ -66,6 +72,12 @@ IMPORTER = _RtTestsText()
 
 def _last_threads(source: Source, threads: Sequence[re.Match[str]]) -> list[re.Match[str]]:
     """The last screen; signaltest draws only its first thread, and all of them at its end."""
+    screens = GrowingValues(LineReader(source))
+    for match in threads:
+        if match[1] in screens.last and not _is_live(source):
+            screens.reading.refuse_second()
+        screens.take_task(match[1], int(_TASK.findall(match[0])[0]))
+        screens.take(match[1], int(match[4]), -int(match[5]), int(match[8]))
     begins = [place for place, match in enumerate(threads) if match[1] == "0"]
     last = list(threads[begins[-1] :]) if begins else []
     most = max(int(match[1]) for match in threads) + 1
@@ -125,10 +137,24 @@ def _last_pairs(reading: LineReader) -> list[_Pair]:
             _join(reading, pictures[-1], match)
         elif plain.strip() and pictures[-1] and not _NOT_READY.fullmatch(plain):
             reading.refuse(f"not a line of these tests: {plain[:60]!r}")
+    _require_one_output(reading, pictures)
     last = pictures[-1]
     if not last or any(pair.receiver is None for pair in last) or len(last) < max(map(len, pictures)):
         reading.refuse("its last screen of pairs is incomplete: file truncated, or the test was killed")
     return last
+
+
+def _require_one_output(reading: LineReader, pictures: Sequence[Sequence[_Pair]]) -> None:
+    """Raises BadInput unless the screens are of one run: the same threads, and no count or maximum that decreases."""
+    if len(pictures) > 1 and not _is_live(reading.source):
+        reading.refuse_second()
+    screens = GrowingValues(reading)
+    for pair in (pair for picture in pictures for pair in picture):
+        for place, task in zip((1, 5), _TASK.findall(pair.sender[0]), strict=True):
+            screens.take_task(pair.sender[place], int(task))
+        screens.take(pair.sender[1], int(pair.sender[9]))
+        if pair.receiver is not None:
+            screens.take((pair.sender[1], "receiver"), -int(pair.receiver[3]), int(pair.receiver[6]))
 
 
 def _join(reading: LineReader, pairs: Sequence[_Pair], match: re.Match[str]) -> None:

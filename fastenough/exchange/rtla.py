@@ -31,6 +31,26 @@ MISSED = re.compile(r"\d+ .*(?:missed|lost|dropped)")
 STOPPED_FACT = {"stopped": "at the first latency above its threshold, not at a time chosen before"}
 
 
+_TOP_TITLES = {"Timer Latency": "timerlat", "Operating System Noise": "osnoise", "Hardware-related Noise": "hwnoise"}
+_DRAWN = re.compile(r"\x1b(?:c|\[[\d;]*m)")
+"""Clears the screen, or sets a colour."""
+
+
+def undrawn(line: str) -> str:
+    """A line without clearing and colours."""
+    return _DRAWN.sub("", line)
+
+
+def top_title(line: str) -> str:
+    """The tracer in the title of ``rtla ... top``, empty for another line."""
+    return _TOP_TITLES.get(undrawn(line).strip(), "")
+
+
+def is_title(line: str) -> bool:
+    """Whether a line begins the output of any rtla tool."""
+    return bool(_TITLE.fullmatch(line) or top_title(line))
+
+
 @dataclass
 class _Table:
     """``rows`` by lower edge; ``summary`` of the columns, ``all_summary`` of all CPUs together."""
@@ -93,7 +113,7 @@ def lasted_ns(text: str) -> int:
 
 def _table(reading: LineReader) -> _Table:
     table = _Table()
-    for line in reading:
+    for line in _of_one_output(reading):
         cells = line.split()
         table.stopped = table.stopped or bool(table.summary and STOPPED.fullmatch(line))
         if not cells or table.stopped:
@@ -115,6 +135,13 @@ def _table(reading: LineReader) -> _Table:
         elif not (table.summary and MISSED.match(line)) and not line.startswith(("rtla ", "##", " ")):
             reading.refuse(f"not a line of rtla: {line[:60]!r}")
     return table
+
+
+def _of_one_output(reading: LineReader) -> Iterator[str]:
+    for line in reading:
+        if is_title(line):
+            reading.refuse_second()
+        yield line
 
 
 def _take_columns(reading: LineReader, table: _Table, cells: Sequence[str]) -> None:

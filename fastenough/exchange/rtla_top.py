@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from fastenough.exchange.imported import ImportedRun, ImportedSeries
-from fastenough.exchange.rtla import EVENTS, MISSED, STOPPED, STOPPED_FACT, lasted_ns
-from fastenough.exchange.source import LineReader, Source
+from fastenough.exchange.rtla import EVENTS, MISSED, STOPPED, STOPPED_FACT, is_title, lasted_ns, top_title, undrawn
+from fastenough.exchange.source import GrowingValues, LineReader, Source
 from fastenough.model import Role
 
-_DRAWN = re.compile(r"\x1b(?:c|\[[\d;]*m)")
-"""Clears the screen, or sets a colour."""
-_TITLES = {"Timer Latency": "timerlat", "Operating System Noise": "osnoise", "Hardware-related Noise": "hwnoise"}
+_CLEAR = "\x1bc"
+"""Precedes each screen of a live display, and no other output."""
 _DURATION = re.compile(r"\s*(?:duration:\s*)?(\d+ \d\d:\d\d:\d\d)\s*\|(.*)")
 _UNIT = re.compile(r"\((ns|us)\)")
 _HEADER = {"timerlat": ["CPU", "COUNT"], "osnoise": ["CPU", "Period"], "hwnoise": ["CPU", "Period"]}
@@ -26,6 +25,7 @@ _ROW = re.compile(r"\s*(\d+) #(\d+)\s+(.*\S)\s*")
 _ALL = re.compile(r"ALL #(\d+)\s+e(\d) \|(.*)")
 _KINDS = ("IRQ", "Thr", "Usr")
 _NOISE = ("runtime", "noise", "available", "max noise", "max single", "HW", "NMI", "IRQ", "softirq", "thread")
+_MAXIMA = (_NOISE.index("max noise"), _NOISE.index("max single"))
 
 
 @dataclass
@@ -43,16 +43,20 @@ class _RtlaTop:
     what = "rtla: timerlat top, osnoise top, hwnoise"
 
     def recognises(self, source: Source) -> bool:
-        return any(_title(line) for line in source.lines[:50])
+        return any(top_title(line) for line in source.lines[:50])
 
     def read(self, source: Source) -> ImportedRun:
         source.whole()
         before: _Picture | None = None
         reading = LineReader(source)
-        lines = (_DRAWN.sub("", line) for line in reading)
-        last = next((name for line in lines if (name := _title(line))), "")
+        lines = (undrawn(line) for line in reading)
+        growing = GrowingValues(reading)
+        last = next((name for line in lines if (name := top_title(line))), "")
         while last:
             picture, last = _picture(reading, lines, last)
+            if last and (last != picture.which or not source.lines[reading.number - 1].startswith(_CLEAR)):
+                reading.refuse_second()
+            _take_growing(growing, picture)
             if before is not None and set(before.rows) - set(picture.rows):
                 source.refuse("its last screen lacks a CPU: file truncated, or rtla was killed")
             before = picture
@@ -79,17 +83,15 @@ class _RtlaTop:
 IMPORTER = _RtlaTop()
 
 
-def _title(line: str) -> str:
-    return _TITLES.get(_DRAWN.sub("", line).strip(), "")
-
-
 def _picture(reading: LineReader, lines: Iterator[str], which: str) -> tuple[_Picture, str]:
     """One screen, and the title of the next one, empty if there is none."""
     picture = _opening(reading, lines, which)
     ended = False
     for line in lines:
-        if following := _title(line):
-            return picture, following
+        if is_title(line):
+            if ended or not top_title(line):
+                reading.refuse_second()
+            return picture, top_title(line)
         if match := _ROW.fullmatch(line):
             if ended or int(match[1]) <= next(reversed(picture.rows), -1):
                 reading.refuse("a CPU is out of place")
@@ -101,6 +103,16 @@ def _picture(reading: LineReader, lines: Iterator[str], which: str) -> tuple[_Pi
                 reading.refuse(f"not a line of rtla: {line[:60]!r}")
             ended = True  # why it stopped, in many forms
     return picture, ""
+
+
+def _take_growing(growing: GrowingValues, picture: _Picture) -> None:
+    """Raises BadInput if a duration, count or maximum decreases from one screen to the next."""
+    growing.take("duration", picture.duration_ns)
+    for cpu, (count, cells) in picture.rows.items():
+        growing.take(cpu, count)
+        for place in range(3, len(cells), 4) if picture.which == "timerlat" else _MAXIMA:
+            if cells[place].isdecimal():
+                growing.take((cpu, place), int(cells[place]))
 
 
 def _opening(reading: LineReader, lines: Iterator[str], which: str) -> _Picture:

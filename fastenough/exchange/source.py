@@ -7,8 +7,9 @@ import hashlib
 import json
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
@@ -157,6 +158,10 @@ class LineReader:
     def refuse(self, reason: str) -> NoReturn:
         self.source.refuse(reason, self.number or None)
 
+    def refuse_second(self) -> NoReturn:
+        """Raises BadInput for a file that holds the outputs of several runs, of which one would hide the others."""
+        self.refuse("it contains more than one output: split it, and import each output by itself")
+
     def integer(self, text: str, what: str) -> int:
         """An integer of at most 62 bits; raises BadInput with ``what`` in the message."""
         if not _INTEGER.match(text) or abs(int(text)) > MOST_NUMBER:
@@ -169,3 +174,23 @@ class LineReader:
         if number < 0:
             self.refuse(f"{what} is negative: {number}")
         return number
+
+
+@dataclass
+class GrowingValues:
+    """Values of a live display that one run never decreases, by thread or CPU: raises BadInput for a second output."""
+
+    reading: LineReader
+    last: dict[Hashable, Sequence[int | Decimal]] = field(default_factory=dict)
+    tasks: dict[Hashable, int] = field(default_factory=dict)
+
+    def take(self, place: Hashable, *values: int | Decimal) -> None:
+        """``values``: count, maximum, duration; a minimum with its sign changed."""
+        if any(value < before for before, value in zip(self.last.get(place, values), values, strict=True)):
+            self.reading.refuse_second()
+        self.last[place] = values
+
+    def take_task(self, place: Hashable, task: int) -> None:
+        """``task``: the task id of a thread, 0 before it runs."""
+        if task and self.tasks.setdefault(place, task) != task:
+            self.reading.refuse_second()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from fastenough.exchange.imported import ImportedRun, ImportedSeries
+from fastenough.exchange.rounds import require_one_run
 from fastenough.exchange.source import LineReader, Source
 from fastenough.recording.head import Plain, RecordedSetting
 
@@ -56,6 +57,7 @@ class _Xenomai:
 
     def read(self, source: Source) -> ImportedRun:
         source.whole()
+        require_one_run(source)
         reading = LineReader(source)
         parts = _parts(reading)
         if parts.summary is None:

@@ -893,6 +893,79 @@ def test_what_two_tools_wrote_into_one_file_is_refused(one: str, other: str) -> 
         of_bytes((text_of(one) + text_of(other)).encode())
 
 
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
+def test_of_two_outputs_in_a_file_none_hides_the_other(path: Path) -> None:
+    content = path.read_bytes()
+    counts = [series.count for series in read_import(read_source(path)).series]
+    try:
+        twice = of_bytes(content + content, path.name)
+    except BadInput as error:
+        assert "\n" not in str(error)
+    else:
+        assert [series.count for series in twice.series] == [2 * (count or 0) for count in counts]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("rtla-stopped.txt", "rtla-us.txt"),
+        ("rtla-top.txt", "rtla-us.txt"),
+        ("rtla-top-live.txt", "rtla-top.txt"),
+        ("rtla-osnoise-top.txt", "rtla-top-live.txt"),
+        ("sigwaittest-2.4-live.txt", "ptsematest-2.4.txt"),
+        ("pmqtest-2.4.txt", "sigwaittest-2.4-live.txt"),
+        ("signaltest-2.4-quiet.txt", "cyclicdeadline-2.4-quiet.txt"),
+        ("cyclictest-2.4-live.txt", "cyclictest-2.4-quiet.txt"),
+        ("hwlatdetect-2.4.txt", "hwlatdetect-quiet.txt"),
+        ("xenomai-3.txt", "xenomai-summary.txt"),
+        ("xenomai-summary.txt", "xenomai-3.txt"),
+    ],
+)
+def test_two_runs_of_a_tool_in_one_file_are_refused(first: str, second: str) -> None:
+    with pytest.raises(BadInput):
+        of_bytes((text_of(first) + text_of(second)).encode())
+
+
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [
+        ("latmus.txt", "---|"),
+        ("xenomai-summary.txt", "---|"),
+        ("hwlatdetect-2.4.txt", "test finished"),
+        ("latmus-gnuplot.txt", "# sample count"),
+    ],
+)
+def test_the_values_of_a_killed_run_before_a_whole_one_are_not_hidden(name: str, end: str) -> None:
+    whole = text_of(name)
+    with pytest.raises(BadInput, match="more than one output"):
+        of_bytes((whole[: whole.index(end)] + whole).encode())
+    begun = whole[whole.index("RTD|") : whole.index("---|")] if "RTD|" in whole else ""
+    if begun:
+        with pytest.raises(BadInput, match="more than one output"):
+            of_bytes(whole.replace(begun, begun.replace("       0|     0|", "       9|     0|") + begun).encode())
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("cyclictest-2.4-live.txt", "C:    159", "C:    164"),
+        ("cyclictest-2.4-live.txt", "Max:     148\n\x1b", "Max:     149\n\x1b"),
+        ("cyclictest-2.4-live.txt", "T: 1 (26451)", "T: 1 (26452)"),
+        ("sigwaittest-2.4-live.txt", "Cycles 50", "Cycles 75"),
+        ("sigwaittest-2.4-live.txt", "Max   30\n", "Max   53\n"),
+        ("sigwaittest-2.4-live.txt", "ID721", "ID722"),
+        ("rtla-top-live.txt", "00:00:02", "00:00:04"),
+        ("rtla-top-live.txt", "#40", "#61"),
+        ("rtla-top-live.txt", "1009\n", "3875\n"),
+    ],
+)
+def test_a_live_display_whose_counts_or_maxima_decrease_is_refused(name: str, old: str, new: str) -> None:
+    live = text_of(name)
+    assert old in live
+    with pytest.raises(BadInput, match="more than one output"):
+        of_bytes(live.replace(old, new, 1).encode())
+
+
 def test_digits_of_other_scripts_are_no_numbers() -> None:
     content = text_of("cyclictest-2.4-quiet.txt").replace("9", "\u0669", 1)
     with pytest.raises(BadInput, match=r"^file:\d+: not imported: it contains a digit that no tool writes, '.u0669'"):
