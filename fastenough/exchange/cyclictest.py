@@ -192,7 +192,7 @@ def _unit_ns(source: Source, threads: Sequence[re.Match[str]]) -> int:
 
 
 def _histogram(reading: LineReader, parts: _CyclictestOutput) -> Iterator[ImportedSeries]:
-    """One series for each column; the file states µs even with -N, so µs are assumed."""
+    """One series for each column.  Without lines of threads the file does not show -N, so µs are assumed."""
     low, mean, high, beyond = (
         _footer(reading, parts, name)
         for name in ("Min Latencies", "Avg Latencies", "Max Latencies", "Histogram Overflows")
@@ -202,6 +202,7 @@ def _histogram(reading: LineReader, parts: _CyclictestOutput) -> Iterator[Import
     if len(mean) != columns or not columns or len(widths) != 1 or min(widths) not in (columns, columns + 1):
         reading.refuse("its lines have different numbers of threads: file truncated or modified")
     _check_all_column(reading, parts, columns, min(widths) > columns)
+    unit_ns = _unit_of_lines(reading, parts, columns)
     edges = [row[0] for row in parts.rows]
     whole = edges == list(range(len(edges)))
     for thread in range(columns):
@@ -218,12 +219,13 @@ def _histogram(reading: LineReader, parts: _CyclictestOutput) -> Iterator[Import
         count = placed + beyond[thread]
         if buckets and buckets[0][0] == 0 < low[thread] and "Total" not in parts.footers:
             low[thread], parts.facts[_NO_ZERO] = 0, True
-        period_ns = int(parts.threads[thread][4]) * 1000 if len(parts.threads) == columns else None
+        _check_line(reading, parts, thread, (count, low[thread], high[thread]))
+        period_ns = int(parts.threads[thread][4]) * 1000 if parts.threads else None
         yield ImportedSeries(
             "wakeup",
             FROM,
             TO,
-            1000,
+            unit_ns,
             count,
             low[thread] if count else None,
             high[thread] if count else None,
@@ -234,10 +236,31 @@ def _histogram(reading: LineReader, parts: _CyclictestOutput) -> Iterator[Import
             labels={"thread": thread},
             period_ns=period_ns or None,
         )
-    parts.facts |= {
-        "unit": "µs, taken for granted: the file does not say whether -N was given",
-        "histogram": f"{len(edges)} rows" + ("" if whole else ", empty ones left out"),
-    }
+    if not parts.threads:
+        parts.facts["unit"] = "µs, taken for granted: the file does not say whether -N was given"
+    parts.facts["histogram"] = f"{len(edges)} rows" + ("" if whole else ", empty ones left out")
+
+
+def _unit_of_lines(reading: LineReader, parts: _CyclictestOutput, columns: int) -> int:
+    """The unit of the lines of threads above a histogram, which has the same; 1000 without them."""
+    if not parts.threads:
+        return 1000
+    if [int(match[1]) for match in parts.threads] != list(range(columns)):
+        reading.refuse("its lines and its histogram are not of the same threads: file truncated or modified")
+    return _unit_ns(reading.source, parts.threads)
+
+
+def _check_line(reading: LineReader, parts: _CyclictestOutput, thread: int, of_all: tuple[int, int, int]) -> None:
+    """Raises BadInput for a line that is not of this run; ``of_all``: count, minimum and maximum of the histogram.
+
+    cyclictest prints the line before it ends the threads: the histogram may hold more values, and never less.
+    """
+    if not parts.threads:
+        return
+    match = parts.threads[thread]
+    count, low, high = (int(match[group]) for group in (5, 6, 9))
+    if count > of_all[0] or (count and not of_all[1] <= low <= high <= of_all[2]):
+        reading.refuse(f"the line of thread {thread} contradicts its histogram: file modified, or of several runs")
 
 
 def _footer(reading: LineReader, parts: _CyclictestOutput, name: str) -> list[int]:

@@ -253,3 +253,49 @@ def test_buckets_of_rtla_of_any_width_are_never_understated(seed: int) -> None:
             never_understates(series, [value * 1000 for value in values])
             for series, values in zip(found, cpus, strict=True)
         )
+
+
+def histogram_below_lines(*lines: str) -> str:
+    """``cyclictest -h`` without -q: the last screen, then the histogram of two threads."""
+    return "".join(f"{line}\n" for line in lines) + (
+        "# Histogram\n002100 000050\t000000\n002600 000049\t000001\n004000 000001\t000000\n"
+        "# Total: 000000100 000000001\n# Min Latencies: 02100 02600\n# Avg Latencies: 02364 02600\n"
+        "# Max Latencies: 04000 02600\n# Histogram Overflows: 00000 00000\n"
+        "# Histogram Overflow at cycle number:\n# Thread 0:\n# Thread 1:\n"
+    )
+
+
+_NS_LINES = (
+    "T: 0 (26467) P:80 I:1000 C:     99 Min:   2100 Act:    2500 Avg:    2600 Max:    4000",
+    "T: 1 (26468) P:80 I:1500 C:      0 Min:1000000 Act:       0 Avg:       0 Max:       0",
+)
+
+
+def test_the_lines_above_a_histogram_of_cyclictest_give_its_unit() -> None:
+    with_lines, alone = (of_text(histogram_below_lines(*lines)).series for lines in (_NS_LINES, ()))
+    assert [(series.unit_ns, series.in_ns(series.maximum)) for series in with_lines] == [(1, 4000), (1, 2600)]
+    assert [(series.unit_ns, series.in_ns(series.maximum)) for series in alone] == [(1000, 4e6), (1000, 2.6e6)]
+    narrow = [line.replace("Act:   ", "Act:").replace("Avg:   ", "Avg:") for line in _NS_LINES]
+    assert [series.unit_ns for series in of_text(histogram_below_lines(*narrow)).series] == [1000, 1000]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("C:     99", "C:    101"),
+        ("Max:    4000", "Max:    4001"),
+        ("Min:   2100", "Min:   2099"),
+        ("C:      0", "C:      1"),
+        ("T: 1", "T: 2"),
+    ],
+)
+def test_a_line_that_contradicts_the_histogram_below_it_is_refused(old: str, new: str) -> None:
+    text = histogram_below_lines(*_NS_LINES)
+    assert text.count(old) == 1
+    with pytest.raises(BadInput):
+        of_text(text.replace(old, new))
+
+
+def test_lines_of_other_threads_than_those_of_the_histogram_are_refused() -> None:
+    with pytest.raises(BadInput, match="same threads"):
+        of_text(histogram_below_lines(_NS_LINES[0]))
