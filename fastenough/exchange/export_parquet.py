@@ -7,15 +7,14 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from fastenough.exchange.rows import COLUMNS, rows
+from fastenough.exchange.rows import COLUMNS, OMITTED_COLUMNS, rows
 from fastenough.recording import Recording, parquet
 
 _TYPES = {
-    **dict.fromkeys(("id", "cpu", "bytes", "period_ns"), pa.int64()),
+    **dict.fromkeys(("id", "cpu", "bytes", "period_ns", *OMITTED_COLUMNS, "count"), pa.int64()),
     "corrected": pa.bool_(),
     "least_ns": pa.float64(),
     "greatest_ns": pa.float64(),
-    "count": pa.int64(),
 }
 SCHEMA = pa.schema([(name, _TYPES.get(name, pa.string())) for name in COLUMNS])
 

@@ -83,6 +83,10 @@ def _run_comments(recordings: Sequence[Recording]) -> str:
 
 def _lines(held: SeriesTotal, start_s: float) -> Iterator[str]:
     begin_s = held.recording.head.begin.wall_ns / 1e9
+    if held.lost:
+        yield f"#[{held.lost} values of the next histogram were lost: the maximum may be among them]\n"
+    if held.missed:
+        yield f"#[{held.missed} activations of the next histogram were missed: they have no value]\n"
     source = held.series.source_summary
     if source is not None and source.omitted_count_unknown:
         yield "#[The source of the next histogram omits an unknown number of values]\n"

@@ -26,7 +26,9 @@ SERIES_COLUMNS = (
     "role",
 )
 """Columns that identify a series of a run."""
-COLUMNS = (*RUN_COLUMNS, *SERIES_COLUMNS, "least_ns", "greatest_ns", "count")
+OMITTED_COLUMNS = ("lost", "missed")
+"""Numbers of a whole series, the same in each of its rows: values without a bucket, and missed activations."""
+COLUMNS = (*RUN_COLUMNS, *SERIES_COLUMNS, *OMITTED_COLUMNS, "least_ns", "greatest_ns", "count")
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,18 @@ class SeriesTotal:
             for index, count in zip(self.total.index.tolist(), self.total.count.tolist(), strict=True)
             if index in wide
         )
+
+    @property
+    def lost(self) -> int | None:
+        """Number of values that are in no bucket; None if the source of an import does not state it."""
+        source = self.series.source_summary
+        unknown = source is not None and source.omitted_count_unknown
+        return None if unknown else self.recording.lost(self.series.id)
+
+    @property
+    def missed(self) -> int:
+        """Number of missed activations."""
+        return self.recording.missed(self.series.id)
 
     @property
     def mean_known(self) -> bool:
@@ -120,8 +134,12 @@ def run_identity(head: Head) -> dict[str, str | None]:
 
 
 def rows(recordings: Sequence[Recording]) -> Iterator[tuple[object, ...]]:
-    """A row of COLUMNS for each bucket that is not empty."""
+    """A row of COLUMNS for each bucket that is not empty; of a series without any, one without edges if it lost or
+    missed anything."""
     for held in series_totals(recordings):
-        named = (*run_identity(held.recording.head).values(), *held.identity)
-        for bucket in held.buckets_ns():
+        named = (*run_identity(held.recording.head).values(), *held.identity, held.lost, held.missed)
+        buckets = held.buckets_ns()
+        for bucket in buckets:
             yield (*named, *bucket)
+        if not buckets and (held.lost != 0 or held.missed):
+            yield (*named, None, None, 0)

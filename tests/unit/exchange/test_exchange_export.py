@@ -191,6 +191,51 @@ def test_csv_and_parquet_and_json_hold_every_bucket(own: Recording, tmp_path: Pa
     assert [series["lost"] for series in runs[0]["series"]] == [own.lost(series.id) for series in own.series]
 
 
+def _no_summary(tmp_path: Path, *, values: int, over: int) -> Recording:
+    """``rtla timerlat hist --no-summary``: of values beyond its histogram only the number is known."""
+    path = tmp_path / "source.txt"
+    path.write_text(
+        "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:05\n"
+        f"Index   Thr-000\n1        {values}\n2        {values}\nover:      {over}\n"
+    )
+    source = read_source(path)
+    target = tmp_path / "no-summary.jsonl"
+    target.write_bytes(b"".join(map(line_bytes, recording_lines(read_import(source), source, "foreign"))))
+    return read_recording(target)
+
+
+def test_lost_values_and_missed_activations_are_in_each_form(own: Recording, tmp_path: Path) -> None:
+    foreign = _no_summary(tmp_path, values=50, over=900)
+    expected = {
+        (run.run_id, series.id, run.lost(series.id), run.missed(series.id))
+        for run in (own, foreign)
+        for series in run.series
+    }
+    assert ("foreign", 0, 900, 0) in expected and any(
+        run == "own" and lost and missed for run, _, lost, missed in expected
+    )
+    rows = csv.DictReader(io.StringIO(export([own, foreign], "csv").decode()))
+    assert {(row["run"], int(row["id"]), int(row["lost"]), int(row["missed"])) for row in rows} == expected
+    table = pq.read_table(io.BytesIO(export([own, foreign], "parquet"))).to_pylist()
+    assert {(row["run"], row["id"], row["lost"], row["missed"]) for row in table} == expected
+    log = export([own, foreign], "hdrhistogram").decode()
+    stated = {int(number) for number in re.findall(r"#\[(\d+) (?:values|activations) of the next histogram were", log)}
+    assert stated == {number for *_, lost, missed in expected for number in (lost, missed)} - {0}
+
+
+def test_a_series_that_only_lost_values_has_a_row_without_edges(tmp_path: Path) -> None:
+    foreign = _no_summary(tmp_path, values=0, over=7)
+    [row] = csv.DictReader(io.StringIO(export([foreign], "csv").decode()))
+    assert (row["lost"], row["least_ns"], row["greatest_ns"], row["count"]) == ("7", "", "", "0")
+    [typed] = pq.read_table(io.BytesIO(export([foreign], "parquet"))).to_pylist()
+    assert (typed["lost"], typed["least_ns"], typed["greatest_ns"], typed["count"]) == (7, None, None, 0)
+
+
+def test_a_number_of_lost_values_that_is_unknown_is_an_empty_cell(tmp_path: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(export([imported(tmp_path, "latmus.txt")], "csv").decode())))
+    assert rows and {(row["lost"], row["missed"]) for row in rows} == {("", "1")}
+
+
 def test_no_cell_is_a_formula(tmp_path: Path) -> None:
     evil = recording(tmp_path, Plan([[np.array([5])]], run_id="=cmd()", views=("+wakeup",), head={"board": "\n=cmd()"}))
     rows = list(csv.DictReader(io.StringIO(export([evil], "csv").decode(), newline="")))
