@@ -32,10 +32,13 @@ _SMIS = re.compile(r"\d+ SMIs occured on cpu \d+\s*")
 
 @dataclass(frozen=True)
 class _Gap:
+    """The greatest gap of a sampling window; ``count``: number of gaps above the threshold in that window."""
+
     wall_ns: int
     inner_us: int
     outer_us: int
     cpu: int | None
+    count: int
 
     @property
     def us(self) -> int:
@@ -66,7 +69,8 @@ class _Hwlatdetect:
                 series=numbers[gap.cpu],
                 cpu=gap.cpu,
                 value=gap.us,
-                text=f"inner {gap.inner_us} us, outer {gap.outer_us} us",
+                text=f"inner {gap.inner_us} us, outer {gap.outer_us} us"
+                + (f", the greatest of {gap.count} gaps" if gap.count > 1 else ""),
             )
             for gap in gaps
         )
@@ -77,7 +81,7 @@ class _Hwlatdetect:
             None,
             "linux-kernel",
             series,
-            facts=facts | ending,
+            facts=facts | ending | ({"gaps above the threshold": total} if (total := _total(gaps)) > len(gaps) else {}),
             events=events,
             duration_ns=None if cut else asked_s * 10**9 or None,
             aborted=f"hwlatdetect was interrupted before its {asked_s} s were over" if cut else "",
@@ -99,7 +103,9 @@ def _lines(reading: LineReader) -> tuple[dict[str, str], dict[str, str], list[_G
             facts["test duration"] = match[1]
         elif match := _SAMPLE.fullmatch(line):
             seconds, nanoseconds, inner, outer = (reading.count(text, "a number") for text in match.groups()[:4])
-            gaps.append(_Gap(seconds * 10**9 + nanoseconds, inner, outer, None if match[5] is None else int(match[5])))
+            cpu = None if match[5] is None else int(match[5])
+            count = max(1, reading.count(match[6] or "1", "count"))
+            gaps.append(_Gap(seconds * 10**9 + nanoseconds, inner, outer, cpu, count))
         elif match := _OPTION.fullmatch(line):
             facts[match[1]] = match[2].strip()
         elif match := _ENDING.fullmatch(line):
@@ -116,8 +122,16 @@ def _lines(reading: LineReader) -> tuple[dict[str, str], dict[str, str], list[_G
     return facts, ending, gaps
 
 
+def _total(gaps: Sequence[_Gap]) -> int:
+    return sum(gap.count for gap in gaps)
+
+
 def _series(reading: LineReader, ending: dict[str, str], gaps: Sequence[_Gap]) -> Iterator[ImportedSeries]:
-    """One series for each CPU if the gaps are listed; else one with only the number and the maximum."""
+    """One series for each CPU if the gaps are listed; else one with only the number and the maximum.
+
+    Of several gaps in a window only the greatest is listed.  They are no lost values, since none exceeds it; but count,
+    minimum and mean of a series without them would be wrong, and are unknown.
+    """
     recorded = reading.count(ending["Samples recorded"], "Samples recorded")
     most = ending["Max Latency"]
     below = most == "Below threshold"
@@ -133,14 +147,15 @@ def _series(reading: LineReader, ending: dict[str, str], gaps: Sequence[_Gap]) -
     for cpu in dict.fromkeys(gap.cpu for gap in gaps):
         values = sorted(gap.us for gap in gaps if gap.cpu == cpu)
         buckets = tuple((us, us, count) for us, count in Counter(values).items())
+        complete = all(gap.count == 1 for gap in gaps if gap.cpu == cpu)
         yield replace(
             _GAP,
-            count=len(values),
-            minimum=values[0],
+            count=len(values) if complete else None,
+            minimum=values[0] if complete else None,
             maximum=values[-1],
-            overflow=0,
+            overflow=0 if complete else None,
             buckets=buckets,
-            mean=Decimal(sum(values)) / len(values),
+            mean=Decimal(sum(values)) / len(values) if complete else None,
             cpu=cpu,
         )
 

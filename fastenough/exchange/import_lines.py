@@ -179,7 +179,7 @@ def _places(series: ImportedSeries) -> list[tuple[int, int, int]]:
     places = [
         (a if low is None else max(a, low), b if high is None else min(b, high), n) for a, b, n in series.buckets if n
     ]
-    if series.overflow is None:
+    if series.overflow is None and not series.buckets:
         places = _extremes(series)
     elif series.overflow and high is not None:
         places.append((max(series.overflow_from or 0, low or 0), high, series.overflow))

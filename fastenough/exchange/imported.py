@@ -25,8 +25,9 @@ class ImportedSeries:
     """One series as stated by its tool; None: not stated.
 
     ``unit_ns``: length of one unit, 1 or 1000.  ``mean`` lies at most ``mean_step`` below the true one, and half of it
-    above.  ``overflow``: values beyond the tool's histogram, which begin at ``overflow_from``; None: it has none.
-    ``buckets`` ascend and do not overlap.  ``missed``: activations that the tool says never took place.
+    above.  ``overflow``: values beyond the tool's histogram, which begin at ``overflow_from``; None: it has none, and
+    ``buckets`` are some of the values.  They ascend and do not overlap.  ``missed``: activations that the tool says
+    never took place.
     """
 
     name: str

@@ -848,6 +848,26 @@ def test_hwlatdetect_with_the_time_since_the_last_gap() -> None:
     ) and after.cpu == 0
 
 
+def test_gaps_of_hwlatdetect_that_are_not_listed_are_not_left_out(tmp_path: Path) -> None:
+    """The kernel's ``count`` is the number of gaps above the threshold in a window; only the greatest is listed."""
+    text = text_of("hwlatdetect-2.4.txt")
+    for outer, suffix in (("27", ", cpu:0, count:250"), ("14", ", cpu:1, count:1"), ("12", ", cpu:0, count:1")):
+        text = text.replace(f"outer:{outer}\n", f"outer:{outer}{suffix}\n")
+    (tmp_path / "counted.txt").write_text(text)
+    found = of_bytes(text.encode())
+    assert found.facts["gaps above the threshold"] == 252
+    assert [(one.cpu, one.count, one.minimum, one.maximum, one.mean, one.overflow) for one in found.series] == [
+        (0, None, None, 27, None, None),
+        (1, 1, 15, 15, 15, 0),
+    ]
+    recording = recorded(tmp_path / "counted.txt", tmp_path)
+    assert [recording.totals[series.id].total for series in recording.series] == [2, 1]
+    listed = measure(merge_samples([(recording, recording.series[0])]))
+    assert (listed.minimum_ns, listed.mean_ns, listed.maximum_ns) == (None, None, 27_000)
+    assert {quantile.value_ns for quantile in listed.quantiles} == {None}
+    assert judge([recording]).verdict is not Verdict.PASS
+
+
 def test_rteval_without_numbers_and_with_entities_is_refused() -> None:
     whole = text_of("rteval-cyclictest.xml")
     dropped = re.sub(r"<(core|system).*</\1>", "", whole, flags=re.DOTALL)
