@@ -28,7 +28,7 @@ from fastenough.analysis.merged import judged_series
 from fastenough.analysis.task_set import TaskAnswer
 from fastenough.campaign import Plan, expand
 from fastenough.campaign.progress import Row, matrix_of
-from fastenough.model import Outcome, Series
+from fastenough.model import IMPORTED, Outcome, Series
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import STATIONS, SUMS, is_monitor
 from fastenough.reference import Reference
@@ -155,10 +155,15 @@ class RunGroup:
 
     @property
     def instrument(self) -> str:
-        """The instrument, or the board itself."""
+        """The instrument, or the board itself; the tool of an import, whose file does not state the instrument."""
         head = self.recordings[0].head
         gauge = head.instrument
-        name = f"gauge {gauge.get('name', gauge.get('id', ''))}".strip() if gauge else "measured by the board itself"
+        if IMPORTED in head.marks:
+            name = f"imported from {head.tool.name}"
+        elif gauge:
+            name = f"gauge {gauge.get('name', gauge.get('id', ''))}".strip()
+        else:
+            name = "measured by the board itself"
         return name + (", emulated" if "emulated" in head.marks else "")
 
     def label(self, values: Merged) -> str:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fastenough.analysis import words
-from fastenough.analysis.changes import change_points
+from fastenough.analysis.changes import ChangePoint, change_points
 from fastenough.analysis.estimates import MISSIONS_NS, Estimate, estimates
 from fastenough.analysis.extreme_tests import BackTest, Model
 from fastenough.analysis.extremes import ReturnLevel
@@ -150,10 +150,14 @@ def _changes(title: str, maxima: Maxima) -> list[str]:
     return [
         f"{title}: the median of the maxima changed from {words.latency(change.before_ns)} to "
         f"{words.latency(change.later_ns)} after {words.duration(change.after_ns)} "
-        f"(± {words.duration(change.within_ns)}, "
-        f"{datetime.fromtimestamp(change.wall_ns / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC)"
+        f"(± {words.duration(change.within_ns)}{_date(change)})"
         for change in change_points(maxima)
     ]
+
+
+def _date(change: ChangePoint) -> str:
+    """When the change was, empty if the source of an import does not state it."""
+    return f", {datetime.fromtimestamp(change.wall_ns / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC" if change.wall_ns else ""
 
 
 def section(context: Context) -> Section | None:

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import struct
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,6 +24,7 @@ from fastenough.analysis.estimates import estimates
 from fastenough.analysis.excluded_runs import RequiredOfRun, excluded_run
 from fastenough.analysis.extremal import extremal_indices
 from fastenough.analysis.longer_runs import longer_recording
+from fastenough.analysis.maxima import maxima_of
 from fastenough.analysis.measures import QUANTILES, Measures, measure, quantile_of, quantile_range
 from fastenough.analysis.merged import merge_samples
 from fastenough.analysis.uncertainty import budget_of
@@ -40,6 +42,7 @@ from fastenough.report.gate_summary import _quantiles as _quantiles_as_markdown
 from fastenough.report.latency import _maximum_text
 from fastenough.report.sections import heat_map
 from fastenough.report.sections.bounds import rate_bounds
+from fastenough.report.sections.extremes import _changes as _changes_of_maxima
 from fastenough.report.source_tables import maxima_by_kernel, own_figure, stress_table
 from fastenough.store import Store
 from fastenough.web.pages.compare import _table as _compared_table
@@ -984,6 +987,28 @@ def test_a_live_display_whose_counts_or_maxima_decrease_is_refused(name: str, ol
     assert old in live
     with pytest.raises(BadInput, match="more than one output"):
         of_bytes(live.replace(old, new, 1).encode())
+
+
+def test_a_change_in_an_import_without_a_begin_has_no_date(tmp_path: Path) -> None:
+    begin_s, samples = 1000, []
+    for place in range(6000):
+        value_us = (5 if place < 3000 else 60) + place * 7919 % 8
+        samples.append(struct.pack("<IqqQ", 0, begin_s + place // 50, place % 50 * 20_000_000, value_us))
+    path = tmp_path / "samples.raw"
+    path.write_bytes(b"".join(samples))
+    recording = recorded(path, tmp_path)
+    assert recording.head.begin.wall_ns == 0
+    [change] = _changes_of_maxima("wakeup", maxima_of([(recording, recording.series[0])]))
+    assert "after 60 s" in change and not re.search(r"UTC|\b19\d\d\b", change)
+
+
+def test_the_instrument_of_an_import_is_the_tool(tmp_path: Path) -> None:
+    """The file of latmus does not state who measured: with oob-gpio it is another machine."""
+    path = tmp_path / "latmus.txt"
+    path.write_text(text_of("latmus.txt").replace("(user, ", "(oob-gpio, "))
+    runs = [recorded(path, tmp_path)]
+    [group] = make_context(runs, judge(runs)).groups
+    assert group.instrument == "imported from latmus"
 
 
 def test_digits_of_other_scripts_are_no_numbers() -> None:
