@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from fastenough.analysis import measure, merge_samples
-from fastenough.exchange.rows import SERIES_COLUMNS, SeriesTotal, series_totals
+from fastenough.exchange.rows import SERIES_COLUMNS, SeriesTotal, known_duration_ns, series_totals
 from fastenough.recording import Recording
 from fastenough.recording.building import end_line, head_line
 
@@ -49,7 +49,7 @@ def export(recordings: Sequence[Recording]) -> bytes:
                 "head": head_line(recording.head),
                 "end": None if recording.end is None else end_line(recording.end),
                 "cut_off": recording.cut_off,
-                "duration_ns": recording.duration_ns,
+                "duration_ns": known_duration_ns(recording),
                 "series": [_series(held) for held in series_totals([recording])],
             }
             for recording in recordings

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from fastenough.exchange.rows import SeriesTotal, run_identity, series_totals
+from fastenough.exchange.rows import SeriesTotal, known_duration_ns, run_identity, series_totals
 from fastenough.model import BadInput
 from fastenough.recording import Recording
 from fastenough.recording.histogram import bucket_highest, bucket_index
@@ -77,8 +77,18 @@ def _tag(held: SeriesTotal) -> str:
 
 
 def _run_comments(recordings: Sequence[Recording]) -> str:
-    """A comment for each run: its identity as one JSON object."""
-    return "".join(f"#[Run: {json.dumps(run_identity(recording.head))}]\n" for recording in recordings)
+    """A comment for each run, with its identity as one JSON object, and one for unknown times, 0 in its lines."""
+    lines = []
+    for recording in recordings:
+        lines.append(f"#[Run: {json.dumps(run_identity(recording.head))}]\n")
+        unknown = {
+            "StartTimestamp": not recording.head.begin.wall_ns,
+            "Interval_Length": known_duration_ns(recording) is None,
+        }
+        names = " and ".join(name for name, is_unknown in unknown.items() if is_unknown)
+        if names:
+            lines.append(f"#[Unknown in this run, 0 in its lines: {names}]\n")
+    return "".join(lines)
 
 
 def _lines(held: SeriesTotal, start_s: float) -> Iterator[str]:
@@ -115,11 +125,12 @@ def export(recordings: Sequence[Recording]) -> bytes:
             f"run {longest.recording.run_id}: {longest.series.name} has values above {_MOST_NS} ns, which no "
             "HdrHistogram can hold; export it as csv, json or parquet"
         )
-    start_s = min((recording.head.begin.wall_ns for recording in recordings), default=0) / 1e9
+    begins_ns = [recording.head.begin.wall_ns for recording in recordings if recording.head.begin.wall_ns]
+    start_s = min(begins_ns, default=0) / 1e9
+    start = f"#[StartTime: {start_s:.3f} (seconds since epoch)]\n" if begins_ns else ""
     head = (
         "#[Histogram log format version 1.3]\n"
-        f"#[StartTime: {start_s:.3f} (seconds since epoch)]\n"
-        f"{_run_comments(recordings)}"
+        f"{start}{_run_comments(recordings)}"
         '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n'
     )
     return (head + "".join(line for held in series for line in _lines(held, start_s))).encode()

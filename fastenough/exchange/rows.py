@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fastenough.model import BadInput, Series
+from fastenough.model import IMPORTED, BadInput, Series
 from fastenough.recording import Head, Histogram, Recording
 
 RUN_COLUMNS = ("run", "board", "configuration", "load", "implementation", "probe", "parameters")
@@ -111,6 +111,11 @@ def series_totals(recordings: Sequence[Recording]) -> Iterator[SeriesTotal]:
             )
         for series in recording.series:
             yield SeriesTotal(recording, series, recording.totals[series.id])
+
+
+def known_duration_ns(recording: Recording) -> int | None:
+    """The duration of a run; None if the source of an import does not state it."""
+    return None if IMPORTED in recording.head.marks and not recording.duration_ns else recording.duration_ns
 
 
 def run_identity(head: Head) -> dict[str, str | None]:

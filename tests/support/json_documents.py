@@ -195,7 +195,7 @@ _EXPORT = {
             "head": _Object,
             "end": _Object | None,
             "cut_off": str | None,
-            "duration_ns": int,
+            "duration_ns": int | None,
             "series": ListOf(
                 {
                     "name": str,

@@ -14,7 +14,7 @@ _HOLDS = {
     "testcase": (*_RESULTS, "system-out", "system-err"),
 } | dict.fromkeys((*_RESULTS, "system-out", "system-err"), ())
 """By element: which others it may hold."""
-_NEEDS = {"testsuite": {"name", "tests", "failures", "errors", "time", "timestamp", "hostname"}, "testcase": {"name"}}
+_NEEDS = {"testsuite": {"name", "tests", "failures", "errors", "time", "hostname"}, "testcase": {"name"}}
 _MAY_HAVE = {
     "testsuites": {"name", "time", "tests", "failures", "errors"},
     "testsuite": {"name", "tests", "failures", "errors", "skipped", "time", "timestamp", "hostname", "id", "package"},

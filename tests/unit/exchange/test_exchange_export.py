@@ -395,13 +395,28 @@ def test_a_suite_says_where_when_and_how_long(tmp_path: Path) -> None:
     assert suite.get("hostname") == runs[0].head.board
 
 
-def test_a_suite_of_an_import_without_a_time_does_not_say_1970(tmp_path: Path) -> None:
+def test_a_suite_of_an_import_without_a_begin_has_no_timestamp(tmp_path: Path) -> None:
     plan = Plan(
         quiet("one"), run_id="one", marks=("imported",), begin_ns=0, head={"begin": {"mono_ns": 0, "wall_ns": 0}}
     )
-    (suite,) = ElementTree.fromstring(export([recording(tmp_path, plan)], "junit"))
-    begun = datetime.fromisoformat(suite.get("timestamp") or "").replace(tzinfo=UTC)
-    assert abs((datetime.now(UTC) - begun).total_seconds()) < 3600
+    content = export([recording(tmp_path, plan)], "junit")
+    (suite,) = ElementTree.fromstring(content)
+    assert suite.get("timestamp") is None and faults(content) == []
+
+
+def test_times_that_an_import_does_not_state_are_unknown_in_exports(own: Recording, tmp_path: Path) -> None:
+    foreign = imported(tmp_path, "cyclictest-2.4-quiet.txt")
+    alone = export([foreign], "hdrhistogram").decode()
+    assert (
+        "StartTime:" not in alone
+        and "#[Unknown in this run, 0 in its lines: StartTimestamp and Interval_Length]" in alone
+    )
+    both = export([foreign, own], "hdrhistogram").decode()
+    assert f"#[StartTime: {own.head.begin.wall_ns / 1e9:.3f} (seconds" in both and both.count("#[Unknown in") == 1
+    entries = [line.split(",") for line in both.splitlines() if line.startswith("Tag=")]
+    assert {float(start) for _, start, *_ in entries} == {0.0}
+    runs = json.loads(export([foreign, own], "json"))["runs"]
+    assert [run["duration_ns"] for run in runs] == [None, own.duration_ns]
 
 
 @pytest.mark.parametrize(
