@@ -20,6 +20,8 @@ _BLOCK = struct.Struct("<IIQ")
 SAMPLE = np.dtype([("due_ns", "<i8"), ("latency_ns", "<i8")])
 _MAGIC, _VERSION = b"FESAMPLE", 1
 _MOST_AT_ONCE = 4096
+_MOST_LOST = 1 << 62
+"""Of one series in a whole file."""
 _END_SERIES = 0xFFFFFFFF
 
 
@@ -44,7 +46,7 @@ def _blocks(stream: BinaryIO, path: Path) -> Iterator[tuple[int, int, bytes]]:
     """Series, lost and samples of each whole block; the end mark is the last one, if present."""
     while len(head := stream.read(_BLOCK.size)) == _BLOCK.size:
         series, count, lost = _BLOCK.unpack(head)
-        if count > _MOST_AT_ONCE or lost > 1 << 62:
+        if count > _MOST_AT_ONCE or lost > _MOST_LOST:
             raise BadInput(f"{path}: damaged after {stream.tell()} bytes: not a block of samples")
         samples = stream.read(count * SAMPLE.itemsize)
         if len(samples) < count * SAMPLE.itemsize:
@@ -70,9 +72,13 @@ def read_blocks(stream: BinaryIO, path: Path, progress: ReadState) -> Iterator[t
         raise BadInput(
             f"{path}: not a sample file of version {_VERSION}; create one with: fastenough-probe timer --samples FILE"
         )
+    lost_of: dict[int, int] = {}
     for series, lost, samples in _blocks(stream, path):
         if progress.complete:
             raise BadInput(f"{path}: damaged: there is data after the end mark")
+        lost_of[series] = lost_of.get(series, 0) + lost
+        if lost_of[series] > _MOST_LOST:
+            raise BadInput(f"{path}: damaged: series {series} lost more than {_MOST_LOST} samples")
         progress.complete = series == _END_SERIES
         if not progress.complete:
             yield series, lost, samples

@@ -91,8 +91,15 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"FESAMPLE", HEAD[:-1] + b"\xff", HEAD + block(0, [])[:4] + b"\xff" * 12, HEAD + END + END],
-    ids=["empty", "head", "size", "count", "behind the end"],
+    [
+        b"",
+        b"FESAMPLE",
+        HEAD[:-1] + b"\xff",
+        HEAD + block(0, [])[:4] + b"\xff" * 12,
+        HEAD + END + END,
+        HEAD + 2 * block(0, [], 1 << 62) + block(0, [(1, 2)]) + END,
+    ],
+    ids=["empty", "head", "size", "count", "behind the end", "lost"],
 )
 def test_what_is_no_file_of_samples_is_refused_and_leaves_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "s").write_bytes(content)
