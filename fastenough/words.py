@@ -13,13 +13,16 @@ LINE_CHARS = 200
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 _DURATIONS = (("days", 86400e9), ("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_NEXT_FORMULA = re.compile(r"([;\t\r\n][ \"]*)(?=[=+\-@])")
+"""A formula after a character at which some spreadsheets, as German and French ones, end a cell despite its quotes."""
 WITH_UNIT = r"\(?\d[\d,.]* (?:%|ns|µs|ms|s|min|h|days)(?!\w)\)?"
 """A number and its unit, between which no line should end."""
 
 
 def no_formula(text: str) -> str:
-    """Text for a cell of a CSV file, which a spreadsheet does not run as a formula."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    """Text for a cell of a CSV file, which a spreadsheet does not run as a formula, also if it splits it into cells."""
+    inner = _NEXT_FORMULA.sub(r"\1'", text)
+    return f"'{inner}" if text.startswith(_FORMULA) else inner
 
 
 def iso(at_s: int) -> str:

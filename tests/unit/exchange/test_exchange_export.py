@@ -239,7 +239,18 @@ def test_a_number_of_lost_values_that_is_unknown_is_an_empty_cell(tmp_path: Path
 def test_no_cell_is_a_formula(tmp_path: Path) -> None:
     evil = recording(tmp_path, Plan([[np.array([5])]], run_id="=cmd()", views=("+wakeup",), head={"board": "\n=cmd()"}))
     rows = list(csv.DictReader(io.StringIO(export([evil], "csv").decode(), newline="")))
-    assert {(row["run"], row["series"], row["board"]) for row in rows} == {("'=cmd()", "'+wakeup", "'\n=cmd()")}
+    assert {(row["run"], row["series"], row["board"]) for row in rows} == {("'=cmd()", "'+wakeup", "'\n'=cmd()")}
+
+
+def test_no_part_of_a_cell_is_a_formula_where_semicolons_separate_cells(tmp_path: Path) -> None:
+    """Spreadsheets of many countries split at semicolons, also within the quotes of another separator."""
+    boards = ('x;=HYPERLINK("http://example.org")', "x; +1", 'x;"-1', "x\t@SUM(A1)", "x\n=1", "x;a=1,-2;b")
+    for number, board in enumerate(boards):
+        evil = recording(tmp_path, Plan([[np.array([5])]], run_id=f"run-{number}", head={"board": board}))
+        text = export([evil], "csv").decode()
+        assert not re.search(r"[;\t\n][ \"]*[=+@-]", text)
+        row = next(csv.DictReader(io.StringIO(text, newline="")))
+        assert row["board"].replace("'", "") == board and (row["board"] == board) == (board == boards[-1])
 
 
 def transfers(tmp_path: Path, run_id: str, interval_ns: int) -> Recording:
