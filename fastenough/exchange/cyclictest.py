@@ -208,14 +208,7 @@ def _histogram(reading: LineReader, parts: _CyclictestOutput) -> Iterator[Import
     for thread in range(columns):
         buckets: tuple[Bucket, ...] = tuple((row[0], row[0], row[1 + thread]) for row in parts.rows if row[1 + thread])
         placed = sum(count for _, _, count in buckets)
-        if "Total" in parts.footers and parts.footers["Total"][thread : thread + 1] != [placed]:
-            reading.refuse(
-                f"its rows of thread {thread} add up to {placed}, # Total differs: file truncated or modified"
-            )
-        if parts.cycles.get(thread, beyond[thread]) != beyond[thread]:
-            reading.refuse(
-                f"# Thread {thread} does not list its {beyond[thread]} overflows: file truncated or modified"
-            )
+        _check_sums(reading, parts, thread, placed, beyond[thread])
         count = placed + beyond[thread]
         if buckets and buckets[0][0] == 0 < low[thread] and "Total" not in parts.footers:
             low[thread], parts.facts[_NO_ZERO] = 0, True
@@ -239,6 +232,14 @@ def _histogram(reading: LineReader, parts: _CyclictestOutput) -> Iterator[Import
     if not parts.threads:
         parts.facts["unit"] = "µs, taken for granted: the file does not say whether -N was given"
     parts.facts["histogram"] = f"{len(edges)} rows" + ("" if whole else ", empty ones left out")
+
+
+def _check_sums(reading: LineReader, parts: _CyclictestOutput, thread: int, placed: int, beyond: int) -> None:
+    """Raises BadInput unless the rows of a thread have its total, and its overflows are listed."""
+    if "Total" in parts.footers and parts.footers["Total"][thread : thread + 1] != [placed]:
+        reading.refuse(f"its rows of thread {thread} add up to {placed}, # Total differs: file truncated or modified")
+    if parts.cycles.get(thread, beyond) != beyond:
+        reading.refuse(f"# Thread {thread} does not list its {beyond} overflows: file truncated or modified")
 
 
 def _unit_of_lines(reading: LineReader, parts: _CyclictestOutput, columns: int) -> int:
