@@ -409,6 +409,7 @@ def distribution(  # noqa: PLR0917 - every question: who asks, of what, and when
             for span in spans
             for row in series_rows.rows(table, span)
         ]
+        lost = series_rows.lost((begin_s, end_s))
     by_cpu: dict[int, list[tuple[int, bytes]]] = {}
     for row in rows:
         if row["cpu"] != ALL_CPUS:
@@ -418,6 +419,7 @@ def distribution(  # noqa: PLR0917 - every question: who asks, of what, and when
         end_s,
         {cpu: _added_up(held) for cpu, held in sorted(by_cpu.items())},
         tuple(sorted(series_rows.elsewhere_s)),
+        lost,
     )
 
 
@@ -534,6 +536,16 @@ class _SeriesRows:
         closed = archived_rows(self.history, self.connection, self.board, self.series, span)
         self.elsewhere_s.update(closed.elsewhere_s)
         return [*here, *(row for row in closed.rows if (row["begin_s"], row["cpu"], row["run"]) not in known)]
+
+    def lost(self, span: Span) -> int:
+        """Number of values lost in the hours of a span."""
+        question = select(func.sum(HOUR.c.lost)).where(
+            HOUR.c.board == self.board,
+            HOUR.c.series == series_number(self.connection, self.series),
+            HOUR.c.begin_s >= span[0] // HOUR_S * HOUR_S,
+            HOUR.c.begin_s < span[1],
+        )
+        return int(self.connection.execute(question).scalar() or 0)
 
     def _rows_of(self, question: Select[Any]) -> list[Mapping[str, Any]]:
         return [dict(row) for row in self.connection.execute(question).mappings()]

@@ -231,6 +231,7 @@ class Buckets:
 class Distribution:
     """Counts of latencies from ``begin_s`` to ``end_s``, by CPU.
 
+    ``lost``: number of values that were lost in the hours of this range, all CPUs.
     ``elsewhere_s``: begins of closed months whose rows are missing because they are in the store of another farm.
     """
 
@@ -238,6 +239,7 @@ class Distribution:
     end_s: int
     cpus: Mapping[int, Buckets]
     elsewhere_s: tuple[int, ...] = ()
+    lost: int = 0
 
 
 @dataclass(frozen=True)

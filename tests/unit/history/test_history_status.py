@@ -32,10 +32,12 @@ from fastenough.history import (
 )
 from fastenough.history.board_status import main_series
 from fastenough.history.queries import MOST_EVENTS
-from fastenough.history.schema import CYCLE_S, INTERVAL, RUN
+from fastenough.history.schema import BOARD as BOARD_TABLE
+from fastenough.history.schema import CYCLE_S, HOUR, INTERVAL, RUN, STEP_S
 from fastenough.history.tail import TailWatch, last_good
 from fastenough.model import LEAST_CONFIDENCE, LEAST_MISS_RATE, Requirement
 from fastenough.web.pages.badge import summary_of
+from fastenough.web.pages.board import view
 from fastenough.web.site import Site
 from tests.support.recordings import WALL_NS, Plan, instant, write
 from tests.unit.history.test_history_tail import cycles, tail_changes
@@ -184,6 +186,18 @@ def test_a_requirement_stored_by_an_older_version_is_read(
 ) -> None:
     declare(history, BOARD, requirement=json.dumps({"limit_ns": LIMIT_NS} | stored))
     assert status(history).board.requirement == read
+
+
+def test_no_rate_is_bounded_where_values_are_missing(history: History, tmp_path: Path) -> None:
+    measure(history, tmp_path, PRESENT, -HOUR_S, [9_000] * 12, STEP_S)
+
+    def is_bounded(cpus: int, lost: int) -> bool:
+        with history.writing() as connection:
+            connection.execute(update(BOARD_TABLE).values(display_facts=json.dumps({"cpus": cpus})))
+            connection.execute(update(HOUR).where(HOUR.c.begin_s == NOW_S - HOUR_S).values(lost=lost))
+        return view(Site(history, OWNER, now=lambda: NOW_S), BOARD).rate_bound is not None
+
+    assert [is_bounded(1, 0), is_bounded(1, 1), is_bounded(2, 0)] == [True, False, False]
 
 
 def test_a_badge_has_no_verdict_beside_values_that_are_not_judged(history: History, tmp_path: Path) -> None:
