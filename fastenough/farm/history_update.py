@@ -11,7 +11,6 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict
 from typing import Any, TypedDict
 
 from fastenough.farm.acts import FarmOrder, opened_store
@@ -29,6 +28,7 @@ from fastenough.history import (
     ingest_stream,
     note_refused,
     refresh_summaries,
+    requirement_text,
 )
 from fastenough.history.ingest import ClockAhead
 from fastenough.history.tail import TailWatch
@@ -51,7 +51,7 @@ def declaration_of(board: BoardEntry, state: BoardState, farm: str = "") -> Boar
         "site": board.site,
         "public": board.public,
         "limit_ns": None if required is None else required.limit_ns,
-        "requirement": "" if required is None else json.dumps(asdict(required)),
+        "requirement": requirement_text(required),
         "state": condition,
         "farm": farm,
         "former_names": json.dumps(board.former_names) if board.former_names else "",

@@ -9,8 +9,8 @@ those of the farm file.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fastenough import words
@@ -18,7 +18,7 @@ from fastenough.analysis import judge
 from fastenough.analysis.approach_rating import same_configuration
 from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.merged import judged_series
-from fastenough.history import WINDOW_S, BoardColumns, History, runs_of_board
+from fastenough.history import WINDOW_S, BoardColumns, History, requirement_text, runs_of_board
 from fastenough.history.intervals import is_ahead
 from fastenough.model import FastenoughError, Identifiers, Requirement, Verdict
 from fastenough.recording import Recording
@@ -45,6 +45,7 @@ def verdicts_on(
 
     ``verdict`` and ``verdict_reason`` cover the evaluation window, from ``judged_from_s`` on; ``cycle_verdict`` and
     ``cycle_reason`` the newest cycle that has ended.  All are empty where nothing was measured or nothing is required.
+    ``judged_by``: the requirement of both; ``plan_limit_ns``: its limit if the runs of that cycle state it.
     ``former_names``: names under which the board recorded before.  ``history``: assigns runs to boards; another board
     may have one of these names.
     """
@@ -56,24 +57,46 @@ def verdicts_on(
     runs = [run for run in candidates if run.id in own_ids and _counts(run, now_s)]
     runs.sort(key=lambda run: (run.begin_wall_ns or 0, run.id))
     cycle = _cycle_of(owner, runs)
+    of_farm = Requirement(**required) if required else None
     try:
         newest = [store.load(run) for run in cycle.runs] if cycle else []
     except FastenoughError as error:
-        return _verdict_columns(Verdict.BROKEN, str(error), Verdict.BROKEN, str(error), None)
-    own = any(recording.head.requirement is not None for recording in newest)
-    if cycle is None or not (own or required):
-        return _verdict_columns("", "", "", "", None)
-    requirement = Requirement(**required) if required and not own else None
-    of_cycle = judge(newest, requirement, missing=cycle.missing)
+        broken = Verdict.BROKEN, str(error)
+        return _verdict_columns(broken, broken, None) | _requirement_columns(of_farm)
+    of_plan = _common_requirement(recording.head.requirement for recording in newest)
+    if cycle is None or not (of_plan or of_farm):
+        return _verdict_columns(("", ""), ("", ""), None) | _requirement_columns(None)
+    requirement = None if of_plan else of_farm
+    judged_by = _requirement_columns(of_farm, of_plan)
+    assessment = judge(newest, requirement, missing=cycle.missing)
+    of_cycle = assessment.verdict, _reason(assessment)
     if any(recording.damage is not None for recording in newest):
-        return _verdict_columns(of_cycle.verdict, _reason(of_cycle), of_cycle.verdict, _reason(of_cycle), None)
+        return _verdict_columns(of_cycle, of_cycle, None) | judged_by
     window = _window(store, runs, cycle, newest)
-    if not window.earlier and not window.left_out:
-        of_window = of_cycle
-    else:
-        of_window = judge([*window.earlier, *newest], requirement, missing=cycle.missing)
-    verdict, reason = _guard_verdict(of_window, window, requirement or newest[0].head.requirement)
-    return _verdict_columns(verdict, reason, of_cycle.verdict, _reason(of_cycle), window.from_s)
+    if window.earlier or window.left_out:
+        assessment = judge([*window.earlier, *newest], requirement, missing=cycle.missing)
+    of_window = _guard_verdict(assessment, window, of_plan or of_farm)
+    return _verdict_columns(of_window, of_cycle, window.from_s) | judged_by
+
+
+def _common_requirement(stated: Iterable[Requirement | None]) -> Requirement | None:
+    """The requirement that some runs state, None if they state none; of several, one that follows from each of them."""
+    several = {requirement for requirement in stated if requirement is not None}
+    if len(several) < 2:
+        return next(iter(several), None)
+    return Requirement(
+        max(requirement.limit_ns for requirement in several),
+        max(requirement.miss_rate for requirement in several),
+        min(requirement.confidence for requirement in several),
+        return_time_ns=min(requirement.return_time_ns for requirement in several),
+    )
+
+
+def _requirement_columns(of_farm: Requirement | None, of_plan: Requirement | None = None) -> BoardColumns:
+    return {
+        "judged_by": requirement_text(of_plan or of_farm),
+        "plan_limit_ns": None if of_plan is None else of_plan.limit_ns,
+    }
 
 
 @dataclass(frozen=True)
@@ -122,9 +145,21 @@ def _window(store: Store, runs: Sequence[RunSummary], cycle: StoredCampaign, new
         if recording.damage is not None:
             left_out.append(recording)
         elif run.outcome != "not-applicable" and same_configuration(recording.head, newest[0].head):
-            (earlier if run.outcome == "completed" else left_out).append(recording)
+            required = _required_now(recording, newest)
+            (earlier if run.outcome == "completed" else left_out).append(required)
             begin_s = min(begin_s, recording.head.begin.wall_ns // 10**9)
     return _Window(earlier[::-1], left_out, begin_s)
+
+
+def _required_now(recording: Recording, newest: Sequence[Recording]) -> Recording:
+    """An earlier recording with the requirement that its plan states now, if the newest runs of its probe show it.
+
+    A plan may have been edited: the verdict is on one requirement.
+    """
+    stated = {run.head.requirement for run in newest if run.head.probe == recording.head.probe}
+    if recording.head.requirement is None or len(stated) != 1:
+        return recording
+    return replace(recording, head=replace(recording.head, requirement=stated.pop()))
 
 
 def _guard_verdict(of_window: Assessment, window: _Window, requirement: Requirement | None) -> tuple[Verdict, str]:
@@ -164,12 +199,13 @@ def _reason(assessment: Assessment) -> str:
     return "; ".join((assessment.headline, *assessment.reasons))
 
 
-def _verdict_columns(verdict: str, why: str, of_cycle: str, cycle_why: str, from_s: int | None) -> BoardColumns:
+def _verdict_columns(of_window: tuple[str, str], of_cycle: tuple[str, str], from_s: int | None) -> BoardColumns:
+    """``of_window``, ``of_cycle``: verdict and reason."""
     return {
-        "verdict": str(verdict),
-        "verdict_reason": why[:_MOST_CHARS],
-        "cycle_verdict": str(of_cycle),
-        "cycle_reason": cycle_why[:_MOST_CHARS],
+        "verdict": str(of_window[0]),
+        "verdict_reason": of_window[1][:_MOST_CHARS],
+        "cycle_verdict": str(of_cycle[0]),
+        "cycle_reason": of_cycle[1][:_MOST_CHARS],
         "judged_from_s": from_s,
     }
 

@@ -298,7 +298,7 @@ class FarmRun:
     async def _update(self, whole: bool) -> ActResult:
         backlog, self._backlog = self._backlog, Backlog()
         backlog.judge |= set(self._boards) if whole else set()
-        judged = sorted(backlog.judge)[:_JUDGED]
+        judged = sorted(name for name in backlog.judge if self._is_judgeable(name))[:_JUDGED]
         declarations = [
             history_update.declaration_of(board, self.states.get(board.name, BoardState()), self.farm.id)
             for board in self.farm.boards
@@ -336,19 +336,19 @@ class FarmRun:
             answer = await self._updating.act("tails", history_update.find_tail_changes, order, _TAKE_S)
             self._looked_back = self._looked_back if answer.fault else cycle
 
+    def _is_judgeable(self, name: str) -> bool:
+        """Whether a board is judged now; one whose cycle is in progress is judged when that has ended."""
+        return name in self._boards and BoardAct.MEASURE not in self.states[name].busy
+
     def _required(self, names: Collection[str]) -> dict[str, JudgedBoard]:
-        """The requirements of these boards, except boards whose cycle is in progress."""
-        chosen = [
-            board
-            for name, board in self._boards.items()
-            if name in names and BoardAct.MEASURE not in self.states[name].busy
-        ]
+        """The requirements of these boards."""
         return {
             board.name: {
                 "required": None if board.requirement is None else asdict(board.requirement),
                 "former_names": board.former_names,
             }
-            for board in chosen
+            for name, board in self._boards.items()
+            if name in names
         }
 
     def _beat(self) -> None:

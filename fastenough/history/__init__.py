@@ -19,6 +19,7 @@ from fastenough.history.boards import (
     is_declared,
     note_refused,
     rename,
+    requirement_text,
 )
 from fastenough.history.database import History
 from fastenough.history.ingest import (
@@ -169,6 +170,7 @@ __all__ = [
     "refresh_summaries",
     "refusals",
     "rename",
+    "requirement_text",
     "ridge",
     "runs",
     "runs_of_board",

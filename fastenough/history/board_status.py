@@ -250,6 +250,8 @@ def _by_importance(due_s: int, nows: Sequence[RowMapping]) -> Sequence[RowMappin
 def _board(row: RowMapping, nows: Sequence[RowMapping]) -> _BoardRows:
     facts = json.loads(row["display_facts"])
     series = _by_importance(row["due_s"], nows)
+    stated = _farm_requirement(row)
+    required = stated if row["plan_limit_ns"] is None else _stored_requirement(row["judged_by"])
     board = BoardInfo(
         name=row["name"],
         rack=row["rack"],
@@ -260,28 +262,35 @@ def _board(row: RowMapping, nows: Sequence[RowMapping]) -> _BoardRows:
         kernel=facts.get("kernel", ""),
         preemption=facts.get("preemption", ""),
         configuration=row["configuration"],
-        limit_ns=row["limit_ns"],
+        limit_ns=None if required is None else required.limit_ns,
         facts=facts.get("facts", {}),
         series=tuple(
             BoardSeries(now["name"], now["for_verdict"], now["from_event"], now["to_event"]) for now in series
         ),
         main=series[0]["name"] if series else "",
-        requirement=_requirement(row),
+        requirement=required,
         type=row["type"],
         site=row["site"],
+        farm_requirement=stated,
     )
     return _BoardRows(board, row, series)
 
 
-def _requirement(row: RowMapping) -> Requirement | None:
+def _farm_requirement(row: RowMapping) -> Requirement | None:
     if row["requirement"]:
-        stored = json.loads(row["requirement"])
-        # older versions accepted smaller numbers
-        for name, least in (("miss_rate", LEAST_MISS_RATE), ("confidence", LEAST_CONFIDENCE)):
-            if 0 < stored.get(name, 0) < least:
-                stored[name] = least
-        return Requirement(**stored)
+        return _stored_requirement(row["requirement"])
     return Requirement(row["limit_ns"]) if row["limit_ns"] else None
+
+
+def _stored_requirement(text: str) -> Requirement | None:
+    if not text:
+        return None
+    stored = json.loads(text)
+    # older versions accepted smaller numbers
+    for name, least in (("miss_rate", LEAST_MISS_RATE), ("confidence", LEAST_CONFIDENCE)):
+        if 0 < stored.get(name, 0) < least:
+            stored[name] = least
+    return Requirement(**stored)
 
 
 def _board_status(
@@ -289,7 +298,9 @@ def _board_status(
 ) -> BoardStatus:
     board, row, now, newest, now_s = known.board, known.row, known.now, known.newest, edges.now_s
     above_ns = _above_limit_ns(connection, known, recent, edges)
-    verdict, why = _verdict(board, row, above_ns)
+    judged_by = _stored_requirement(row["judged_by"])
+    is_judged = judged_by == board.requirement
+    verdict, why = _verdict(board, row, above_ns) if is_judged else ("", _other_verdict(board, row, judged_by))
     refusal = _refusal(refused[0]) if refused else None
     after_s = _silent_after_s(row["due_s"], newest)
     is_due = row["is_declared"] and row["state"] not in NOT_DUE
@@ -309,9 +320,9 @@ def _board_status(
         why,
         row["changed_s"],
         recent.more_ns,
-        row["cycle_verdict"],
-        row["cycle_reason"],
-        row["judged_from_s"],
+        row["cycle_verdict"] if is_judged else "",
+        row["cycle_reason"] if is_judged else "",
+        row["judged_from_s"] if is_judged else None,
         silence,
         after_s,
         len(refused),
@@ -469,6 +480,14 @@ def _verdict(board: BoardInfo, row: RowMapping, above_ns: int | None) -> tuple[s
     )
 
 
+def _other_verdict(board: BoardInfo, row: RowMapping, judged_by: Requirement | None) -> str:
+    """The last verdict, which is on another requirement than the present one; empty if either is missing."""
+    if not row["verdict"] or board.requirement is None:
+        return ""
+    by = "an unknown requirement" if judged_by is None else f"the limit of {words.exact_time(judged_by.limit_ns)}"
+    return f"Not judged yet by the present requirement. Last verdict, on {by}: {row['verdict']}"
+
+
 def _silent_after_s(due_s: int, now: RowMapping | None) -> int:
     """One pull, or interval, may be missing: so old may the newest interval be."""
     step_s = now["step_s"] if now else 0
@@ -519,10 +538,8 @@ def _judged_pause_s(judged: RowMapping) -> int:
 
 def _states(status: BoardStatus, row: RowMapping, recent: _Recent, now_s: int) -> Iterator[tuple[BoardCondition, str]]:
     """The conditions of a board with reasons, the most urgent first."""
-    if row["state"] == BoardCondition.RETIRED:
-        yield BoardCondition.RETIRED, row["reason"]
-    if row["state"] == BoardCondition.DEAD:
-        yield BoardCondition.DEAD, row["reason"]
+    if row["state"] in (BoardCondition.RETIRED, BoardCondition.DEAD):
+        yield BoardCondition(row["state"]), row["reason"]
     if status.verdict == Verdict.FAIL:
         yield BoardCondition.FAIL, status.verdict_reason
     if recent.more_ns is not None:
@@ -549,6 +566,8 @@ def _states(status: BoardStatus, row: RowMapping, recent: _Recent, now_s: int) -
         yield BoardCondition.REFUSED, f"{status.refusal.name}: {status.refusal.reason}"
     if status.changed_s is not None and now_s - DAY_S < status.changed_s <= now_s:
         yield BoardCondition.CHANGED, "the configuration changed within 24 hours"
+    if not status.verdict and status.verdict_reason:
+        yield BoardCondition.NOT_JUDGED, status.verdict_reason
     yield (
         (BoardCondition.OK, "")
         if status.seen_s is not None

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict
 from typing import Any, Required, TypedDict, Unpack
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, func, insert, select, text, tuple_, update
@@ -15,7 +16,7 @@ from fastenough.history.database import History, put
 from fastenough.history.intervals import HistorySeries
 from fastenough.history.profiles import display_facts, packed_profile, profile_differences, unpacked_profile
 from fastenough.history.schema import BOARD, CHANGE, CURSOR, PROFILE, REFUSED, RUN, SERIES, SUMMARY
-from fastenough.model import BadInput, Identifiers, Role, identifiers_of, is_same_machine
+from fastenough.model import BadInput, Identifiers, Requirement, Role, identifiers_of, is_same_machine
 from fastenough.recording import Head
 
 CONFIGURATION = "configuration"
@@ -35,7 +36,8 @@ class BoardColumns(TypedDict, total=False):
     ``requirement``: JSON, with the limit that is also in ``limit_ns``; empty for none.  ``state``: ok, reserved
     (by a person), dead or retired, with ``reason``.  ``due_s``: longest time until new data.  ``former_names``: former
     names, as a JSON list.  ``verdict`` covers the evaluation window, from ``judged_from_s`` on, ``cycle_verdict`` the
-    newest cycle.
+    newest cycle.  ``judged_by``: the requirement of both, as `requirement_text`; ``plan_limit_ns``: its limit if the
+    runs of the newest cycle state it.
     """
 
     rack: str
@@ -54,12 +56,19 @@ class BoardColumns(TypedDict, total=False):
     cycle_verdict: str
     cycle_reason: str
     judged_from_s: int | None
+    judged_by: str
+    plan_limit_ns: int | None
 
 
 class BoardDeclaration(BoardColumns):
     """The farm's data on the board of that name."""
 
     name: Required[str]
+
+
+def requirement_text(requirement: Requirement | None) -> str:
+    """A requirement as JSON, as the history stores it; empty for none."""
+    return "" if requirement is None else json.dumps(asdict(requirement))
 
 
 def declare(history: History, name: str, **columns: Unpack[BoardColumns]) -> None:
@@ -137,6 +146,8 @@ def disown(history: History, farm: str, names: Collection[str]) -> None:
                 verdict_reason="",
                 cycle_verdict="",
                 cycle_reason="",
+                judged_by="",
+                plan_limit_ns=None,
                 farm="",
             )
         )

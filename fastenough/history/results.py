@@ -47,6 +47,7 @@ class BoardCondition(StrEnum):
     SILENT = "silent"
     REFUSED = "refused"
     CHANGED = "changed"
+    NOT_JUDGED = "not judged"
     RESERVED = "reserved"
     NO_DATA = "no data"
     OK = "ok"
@@ -80,6 +81,7 @@ _SHAPES = {
     BoardCondition.SILENT: "■",
     BoardCondition.REFUSED: "▣",
     BoardCondition.CHANGED: "◆",
+    BoardCondition.NOT_JUDGED: "◌",
     BoardCondition.RESERVED: "◇",
     BoardCondition.NO_DATA: "○",
     BoardCondition.OK: "●",
@@ -119,9 +121,10 @@ class BoardSeries:
 class BoardInfo:
     """The present state of a board.
 
-    ``cpus``: number of CPUs.  ``limit_ns`` None: no limit stated; ``requirement``: includes that limit.  ``facts``:
-    facts of its profile that affect latency, named as in `profile_differences`.  ``series``: measured series, those
-    that it still measures first; ``main``: the series of its maxima.
+    ``cpus``: number of CPUs.  ``limit_ns`` None: no limit stated; ``requirement``: includes that limit: that of the
+    runs of the newest judged cycle if they state one, else that of the farm.  ``facts``: facts of its profile that
+    affect latency, named as in `profile_differences`.  ``series``: measured series, those that it still measures first;
+    ``main``: the series of its maxima.  ``farm_requirement``: for runs that state none.
     """
 
     name: str
@@ -140,6 +143,7 @@ class BoardInfo:
     requirement: Requirement | None = None
     type: str = ""
     site: str = ""
+    farm_requirement: Requirement | None = None
 
 
 @dataclass(frozen=True)
@@ -149,12 +153,13 @@ class BoardStatus:
     ``reason``: why it has its state; empty if nothing needs attention.  ``seen_s``: end of its newest interval;
     ``main_seen_s``: of that of its main series.  ``daily_ns``: maxima of the last 30 days, oldest first, None without
     data.  ``verdict``: on all recordings of its configuration within 30 days, from ``judged_from_s`` on; empty if none
-    was judged.  ``cycle_verdict``: on the newest cycle.  ``changed_s``: last change of its configuration.  ``more_ns``:
-    excess of the maximum of 24 hours over that of the 30 days before, None if there is none.  ``silence``: why its
-    present state is unknown, empty if it is known.  ``silent_after_s``: maximum age of its newest interval.
-    ``refused``: number of recordings first seen within 30 days to be refused, damaged or cut off; ``refusal``: the
-    newest of them.  ``above_ns``: greatest value of all judged series in the judged configuration within 30 days, if
-    it is above a limit that must never be exceeded.
+    was judged by the present requirement (``verdict_reason`` then names the last verdict, if there is one).
+    ``cycle_verdict``: on the newest cycle.  ``changed_s``: last change of its configuration.  ``more_ns``: excess of
+    the maximum of 24 hours over that of the 30 days before, None if there is none.  ``silence``: why its present state
+    is unknown, empty if it is known.  ``silent_after_s``: maximum age of its newest interval.  ``refused``: number of
+    recordings first seen within 30 days to be refused, damaged or cut off; ``refusal``: the newest of them.
+    ``above_ns``: greatest value of all judged series in the judged configuration within 30 days, if it is above a limit
+    that must never be exceeded.
     """
 
     board: BoardInfo

@@ -73,12 +73,16 @@ BOARD = Table(
     Column("type", String(200), nullable=False, server_default=""),
     Column("site", String(200), nullable=False, server_default=""),
     Column("rebuilt_from", Text, nullable=False, server_default=""),
+    Column("judged_by", Text, nullable=False, server_default=""),
+    Column("plan_limit_ns", BigInteger),
 )
 """``is_declared``: whether a farm declared it.  ``state``: ok, reserved, dead or retired, as that farm declared it.
 ``display_facts``: JSON of the facts of its profile that pages show.  ``requirement``: JSON of a `Requirement`, empty if
 there is none.
 
 ``verdict`` is that of all recordings since ``judged_from_s``, ``cycle_verdict`` that of the newest cycle alone.
+``judged_by``: JSON of the `Requirement` of both, empty if there is none.  ``plan_limit_ns``: its limit if the runs of
+the newest cycle state it; it then applies instead of ``requirement``.
 ``due_s``: longest time until new data, 0 if no farm declared it.  ``farm``: ID of the farm that declared it, or empty.
 ``former_names``: JSON list of the names under which it recorded before, or empty.  ``type``, ``site`` and ``rack``
 group boards.  ``rebuilt_from``: the store from which a rebuild has not yet read all of its data again, else empty.

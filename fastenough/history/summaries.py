@@ -71,7 +71,7 @@ _SORTS: Mapping[BoardSort, ColumnElement[Any]] = {
     BoardSort.MAX_5MIN: SUMMARY.c.max_5min_ns,
     BoardSort.MAX_24H: SUMMARY.c.max_24h_ns,
     BoardSort.MAX_30D: SUMMARY.c.max_30d_ns,
-    BoardSort.LIMIT: BOARD.c.limit_ns,
+    BoardSort.LIMIT: func.coalesce(BOARD.c.plan_limit_ns, BOARD.c.limit_ns),
     BoardSort.VERDICT: func.nullif(SUMMARY.c.verdict, ""),
     BoardSort.SEEN: SUMMARY.c.seen_s,
 }

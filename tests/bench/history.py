@@ -37,6 +37,7 @@ from fastenough.history import (
     ingest_run,
     ingest_stream,
     maxima,
+    requirement_text,
     ridge,
     worst,
 )
@@ -59,6 +60,7 @@ from fastenough.history.schema import (
     SERIES,
     STEP_S,
 )
+from fastenough.model import Requirement
 from tests.support.farm_data import make_store
 from tests.support.postgresql import running_server
 from tests.support.recordings import PROFILE, Plan, latencies, write
@@ -135,6 +137,8 @@ def boards_rows(boards: int) -> Iterator[tuple[Table, Rows]]:
                 "",
                 "",
                 "",
+                requirement_text(Requirement(100_000)),
+                None,
             )
             for number in range(1, boards + 1)
         ),

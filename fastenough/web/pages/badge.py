@@ -86,7 +86,9 @@ def _verdict(status: BoardStatus, now_s: int, *, due: bool) -> tuple[str, str]:
         return "STALE", f"no judged data for more than a day; the last verdict was {status.verdict}"
     if status.verdict:
         return status.verdict, status.verdict_reason
-    return "no verdict", "no limit" if status.board.limit_ns is None else "no cycle has a verdict yet"
+    return "no verdict", status.verdict_reason or (
+        "no limit" if status.board.limit_ns is None else "no cycle has a verdict yet"
+    )
 
 
 def _is_old(status: BoardStatus, now_s: int) -> bool:

@@ -30,6 +30,7 @@ _URGENT = (
     BoardCondition.SILENT,
     BoardCondition.REFUSED,
     BoardCondition.CHANGED,
+    BoardCondition.NOT_JUDGED,
 )
 
 _MOST_CHOICES = 50

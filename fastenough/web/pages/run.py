@@ -91,8 +91,8 @@ def _visible_run(site: Site, run: str) -> tuple[RunSummary, BoardInfo, _RunData]
     assert site.store is not None and summary.board is not None
     board = board_of(site.history, site.viewer, summary.board)
     if summary.sha256 is None:
-        return summary, board, _run_data(site.store.load(summary.id), board.requirement)
-    return summary, board, _sealed(site.store, summary.id, summary.sha256, board.requirement)
+        return summary, board, _run_data(site.store.load(summary.id), board.farm_requirement)
+    return summary, board, _sealed(site.store, summary.id, summary.sha256, board.farm_requirement)
 
 
 def prepare(site: Site) -> None:

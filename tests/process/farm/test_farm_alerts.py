@@ -23,13 +23,15 @@ from sqlalchemy import insert, select, update
 
 from fastenough.cli.farm_alert import WEBHOOK_SETTING, command
 from fastenough.farm.alerts import ALERT, Alerting, Receiver, create_tables, mark_accepted, pending
-from fastenough.history import History, catch_up, declare, disown, ingest, note_refused, rebuild
+from fastenough.history import History, catch_up, declare, disown, ingest, note_refused, rebuild, requirement_text
 from fastenough.history.schema import BOARD, CHANGE, CYCLE_S, HOUR
 from fastenough.history.tail import TAIL, TailWatch
-from fastenough.model import BadInput, ExitStatus
+from fastenough.model import BadInput, ExitStatus, Requirement
 from tests.support.cli_calls import environment
-from tests.support.farm_data import END_S, INJECTED_NS, FarmData, make_store
+from tests.support.farm_data import END_S, INJECTED_NS, LIMIT_NS, FarmData, make_store
 from tests.unit.history.test_history_tail import cycles, give_cycles
+
+JUDGED_BY = requirement_text(Requirement(LIMIT_NS))
 
 pytestmark = pytest.mark.machines
 
@@ -115,7 +117,7 @@ def kinds(history: History) -> Counter[tuple[str, str]]:
 @pytest.mark.slow
 def test_each_thing_is_told_once(farm: tuple[FarmData, History], listener: Listener) -> None:
     data, history = farm
-    declare(history, data.changed, verdict="FAIL", verdict_reason="3 of 9 took longer")
+    declare(history, data.changed, verdict="FAIL", verdict_reason="3 of 9 took longer", judged_by=JUDGED_BY)
     give_cycles(history, data.boards[0], cycles(np.random.default_rng(1), 65))
     receivers = [Receiver(listener.url, True, "https://farm.example"), Receiver(f"{listener.url}/hook?key=1", False)]
     for after_s in (60, 120, 180):
@@ -193,9 +195,9 @@ def test_a_change_that_is_moved_is_told_once_and_its_withdrawal_too(
 def test_what_lasts_is_told_when_it_begins_and_when_it_ends(farm: tuple[FarmData, History], listener: Listener) -> None:
     data, history = farm
     receiver = Receiver(listener.url, True)
-    declare(history, data.changed, verdict="FAIL", verdict_reason="too late")
+    declare(history, data.changed, verdict="FAIL", verdict_reason="too late", judged_by=JUDGED_BY)
     alerting(history, [receiver]).look(END_S + 60)
-    declare(history, data.changed, verdict="PASS", verdict_reason="")
+    declare(history, data.changed, verdict="PASS", verdict_reason="", judged_by=JUDGED_BY)
     for after_s in (120, 180):
         alerting(history, [receiver]).look(END_S + after_s)
     told = [
@@ -208,7 +210,7 @@ def test_what_lasts_is_told_when_it_begins_and_when_it_ends(farm: tuple[FarmData
     assert begun["labels"] == ended["labels"]
     assert begun["startsAt"] == ended["startsAt"]
     assert begun["endsAt"] > ended["endsAt"] > ended["startsAt"]
-    declare(history, data.changed, verdict="FAIL", verdict_reason="again")
+    declare(history, data.changed, verdict="FAIL", verdict_reason="again", judged_by=JUDGED_BY)
     alerting(history, [receiver]).look(END_S + 240)
     assert kinds(history)[data.changed, "fail"] == 2, "what comes again is another alert"
     assert kinds(history)[data.injected.board, "fail"] == 1, "above a limit that must never be exceeded, judged or not"

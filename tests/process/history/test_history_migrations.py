@@ -71,11 +71,14 @@ FORMER_STATES = {"reserved": "lent"}
 
 
 def _former_row(table: str, row: Mapping[str, Any], columns: Collection[str]) -> dict[str, Any]:
-    """A row as a former version with these columns stored it."""
+    """A row as an older version stored it, which has these columns."""
     renamed = FORMER_COLUMNS.get(table, {})
     former = {column: row[renamed.get(column, column)] for column in columns}
-    is_former = table == "board" and "is_declared" not in columns
-    return former | {"state": FORMER_STATES.get(row["state"], row["state"])} if is_former else former
+    if table == "summary":  # version 8 inserted a state
+        former["rank"] -= former["rank"] > BoardCondition.NOT_JUDGED.rank
+    if table == "board" and "watched" in columns:
+        former["state"] = FORMER_STATES.get(row["state"], row["state"])
+    return former
 
 
 def _copied(new: History, old: Engine) -> None:

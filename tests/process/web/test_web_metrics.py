@@ -13,8 +13,17 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fastenough.history import OWNER, PUBLIC, History, UnknownBoard, catch_up, declare, note_refused
-from fastenough.model import FastenoughError
+from fastenough.history import (
+    OWNER,
+    PUBLIC,
+    History,
+    UnknownBoard,
+    catch_up,
+    declare,
+    note_refused,
+    requirement_text,
+)
+from fastenough.model import FastenoughError, Requirement
 from fastenough.store.conclusions import conclusions
 from fastenough.web.pages import PAGES
 from fastenough.web.pages import board as board_page
@@ -37,8 +46,10 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> tuple[FarmData, History]:
     history = History.at(f"sqlite:///{folder}/history.sqlite")
     catch_up(history, data.store)
     data.declare(history)
-    declare(history, data.boards[0], verdict="PASS", verdict_reason="nothing above 100 µs")
-    declare(history, data.injected.board, verdict="FAIL", verdict_reason="1 of 9 <b>took</b> longer | & more")
+    judged_by = requirement_text(Requirement(LIMIT_NS))
+    declare(history, data.boards[0], verdict="PASS", verdict_reason="nothing above 100 µs", judged_by=judged_by)
+    why = "1 of 9 <b>took</b> longer | & more"
+    declare(history, data.injected.board, verdict="FAIL", verdict_reason=why, judged_by=judged_by)
     return data, history
 
 

@@ -26,6 +26,7 @@ from fastenough.history import (
     catch_up,
     declare,
     rename,
+    requirement_text,
 )
 from fastenough.model import Requirement
 from fastenough.store import Store
@@ -252,6 +253,31 @@ def test_the_runs_of_a_plan_are_judged_together_and_one_that_is_missing_forbids_
 def test_what_a_plan_requires_comes_before_what_the_board_does(store: Store) -> None:
     keep(store, head={"requirement": {"limit_ns": 1000, "miss_rate": 0.0, "confidence": 0.95}})
     assert (word(store, WITHIN), word(store, None)) == ("FAIL", "FAIL")
+
+
+def requirement(limit_ns: int) -> dict[str, Any]:
+    return {"requirement": {"limit_ns": limit_ns, "miss_rate": 0.0, "confidence": 0.95}}
+
+
+def test_the_verdict_states_its_requirement_and_whether_a_plan_does(store: Store) -> None:
+    def judged(required: dict[str, Any] | None) -> tuple[str, str, int | None]:
+        columns = verdicts_on(Store(store.path), BOARD, required)
+        return columns["verdict"], columns["judged_by"], columns["plan_limit_ns"]
+
+    keep(store)
+    assert judged(WITHIN) == ("PASS", requirement_text(Requirement(10**6)), None)
+    assert judged(None) == ("", "", None)
+    keep(store, hours=1, head=requirement(2 * 10**6))
+    assert judged(WITHIN) == judged(None) == ("PASS", requirement_text(Requirement(2 * 10**6)), 2 * 10**6)
+
+
+def test_earlier_runs_of_an_edited_plan_are_judged_by_its_present_requirement(store: Store) -> None:
+    keep(store, head=requirement(10**9), values=slow())
+    assert word(store, None) == "PASS"
+    keep(store, hours=1, head=requirement(10**6))
+    assert both(store, None) == ("FAIL", "PASS")
+    keep(store, hours=2, head=requirement(10**9))
+    assert both(store, None) == ("PASS", "PASS")
 
 
 @pytest.mark.check

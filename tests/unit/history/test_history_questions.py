@@ -33,6 +33,7 @@ from fastenough.history import (
     last_changes,
     maxima,
     newest_events,
+    requirement_text,
     ridge,
     runs,
     worst,
@@ -49,6 +50,7 @@ from tests.support.farm_data import INJECTED_NS, LIMIT_NS, FarmData
 pytestmark = pytest.mark.check
 
 SERIES = "timer/wakeup_corrected"
+JUDGED_BY = requirement_text(Requirement(LIMIT_NS))
 Question = Callable[[History, Viewer, str], Any]
 
 
@@ -165,7 +167,7 @@ def test_what_the_farm_says_of_a_board(farm: FarmData, history: History) -> None
     name = farm.silent
     declarations: list[tuple[BoardColumns, BoardCondition]] = [
         ({"state": "reserved", "reason": "a person has it"}, BoardCondition.RESERVED),
-        ({"verdict": "FAIL", "verdict_reason": "above 100 µs"}, BoardCondition.FAIL),
+        ({"verdict": "FAIL", "verdict_reason": "above 100 µs", "judged_by": JUDGED_BY}, BoardCondition.FAIL),
         ({"state": "ok", "verdict": "PASS", "reason": ""}, BoardCondition.SILENT),
     ]
     for said, state in declarations:
@@ -202,7 +204,15 @@ def test_never_pass_above_the_limit_whatever_was_judged(farm: FarmData, history:
     name = farm.injected.board
 
     def found(judged_from_s: int | None) -> BoardStatus:
-        declare(history, name, verdict="PASS", verdict_reason="judged", judged_from_s=judged_from_s)
+        judged = board_of(history, OWNER, name).requirement
+        declare(
+            history,
+            name,
+            verdict="PASS",
+            verdict_reason="judged",
+            judged_from_s=judged_from_s,
+            judged_by=requirement_text(judged),
+        )
         return board_status(history, OWNER, name, farm.end_s + 2 * 86400)
 
     for since_s in (None, farm.begin_s, farm.injected.begin_s):
@@ -212,7 +222,7 @@ def test_never_pass_above_the_limit_whatever_was_judged(farm: FarmData, history:
     assert (after.verdict, after.above_ns) == ("PASS", None), "it was of another configuration"
     declare(history, name, requirement=json.dumps(asdict(Requirement(LIMIT_NS, 1e-3, longest_burst=5))))
     assert found(None).verdict == "PASS", "a limit that may be exceeded is judged by its rate alone"
-    declare(history, name, requirement="", verdict="", verdict_reason="", judged_from_s=None)
+    declare(history, name, requirement="", verdict="", verdict_reason="", judged_from_s=None, judged_by="")
 
 
 def test_silence_follows_from_pulls_and_intervals_and_dead_boards_come_first(farm: FarmData, history: History) -> None:
@@ -220,10 +230,11 @@ def test_silence_follows_from_pulls_and_intervals_and_dead_boards_come_first(far
     declare(history, name, due_s=3600)
     for late_s, state in ((2 * 3600 + STEP_S, BoardCondition.OK), (2 * 3600 + STEP_S + 1, BoardCondition.SILENT)):
         assert board_status(history, OWNER, name, farm.end_s + late_s).state is state
-    declare(history, farm.changed, state="dead", reason="it has not come up", verdict="FAIL", verdict_reason="late")
+    declare(history, farm.changed, state="dead", reason="it has not come up")
+    declare(history, farm.changed, verdict="FAIL", verdict_reason="late", judged_by=JUDGED_BY)
     first = board_statuses(history, OWNER, farm.end_s)[0]
     assert (first.board.name, first.state, first.verdict) == (farm.changed, BoardCondition.DEAD, "FAIL")
-    declare(history, farm.changed, state="ok", reason="", verdict="", verdict_reason="")
+    declare(history, farm.changed, state="ok", reason="", verdict="", verdict_reason="", judged_by="")
     declare(history, name, due_s=0)
 
 

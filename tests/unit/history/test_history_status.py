@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sqlalchemy import select, update
 from fastenough.farm.alerts import new_observations
 from fastenough.history import (
     OWNER,
+    BoardColumns,
     BoardCondition,
     BoardFilter,
     BoardOrder,
@@ -28,6 +30,7 @@ from fastenough.history import (
     latest,
     newest_events,
     refresh_summaries,
+    requirement_text,
     worst,
 )
 from fastenough.history.board_status import main_series
@@ -36,7 +39,7 @@ from fastenough.history.schema import BOARD as BOARD_TABLE
 from fastenough.history.schema import CYCLE_S, HOUR, INTERVAL, RUN, STEP_S
 from fastenough.history.tail import TailWatch, last_good
 from fastenough.model import LEAST_CONFIDENCE, LEAST_MISS_RATE, Requirement
-from fastenough.web.pages.badge import summary_of
+from fastenough.web.pages.badge import junit, summary_of
 from fastenough.web.pages.board import view
 from fastenough.web.site import Site
 from tests.support.recordings import WALL_NS, Plan, instant, write
@@ -49,12 +52,14 @@ FORMER, PRESENT, MONITORED = "timer/wakeup_corrected", "timer/wakeup", "monitor/
 DAY_S, HOUR_S = 86400, 3600
 NOW_S = WALL_NS // 10**9 // DAY_S * DAY_S + DAY_S // 2
 LIMIT_NS = 100_000
+JUDGED_BY = requirement_text(Requirement(LIMIT_NS))
 
 
 @pytest.fixture
 def history(tmp_path: Path) -> Iterator[History]:
     opened = History.at(f"sqlite:///{tmp_path}/history.sqlite")
-    declare(opened, BOARD, limit_ns=LIMIT_NS, verdict="PASS", verdict_reason="judged", due_s=HOUR_S, farm="f")
+    declare(opened, BOARD, limit_ns=LIMIT_NS, due_s=HOUR_S, farm="f")
+    declare(opened, BOARD, verdict="PASS", verdict_reason="judged", judged_by=JUDGED_BY)
     yield opened
     opened.close()
 
@@ -186,6 +191,40 @@ def test_a_requirement_stored_by_an_older_version_is_read(
 ) -> None:
     declare(history, BOARD, requirement=json.dumps({"limit_ns": LIMIT_NS} | stored))
     assert status(history).board.requirement == read
+
+
+@pytest.mark.parametrize(
+    ("declared", "verdict", "limit_ns"),
+    [
+        ({}, "PASS", LIMIT_NS),
+        ({"limit_ns": 20_000}, "", 20_000),
+        ({"requirement": requirement_text(Requirement(20_000, 1e-6)), "limit_ns": 20_000}, "", 20_000),
+        ({"requirement": requirement_text(Requirement(LIMIT_NS, 1e-6))}, "", LIMIT_NS),
+        ({"judged_by": ""}, "", LIMIT_NS),
+        ({"judged_by": requirement_text(Requirement(200_000)), "plan_limit_ns": 200_000}, "PASS", 200_000),
+    ],
+)
+def test_a_verdict_is_shown_for_the_requirement_that_was_judged_only(
+    history: History, tmp_path: Path, declared: BoardColumns, verdict: str, limit_ns: int
+) -> None:
+    measure(history, tmp_path, PRESENT, -HOUR_S, [9_000] * 12, STEP_S)
+    declare(history, BOARD, cycle_verdict="PASS")
+    declare(history, BOARD, **declared)
+    now = status(history)
+    assert (now.verdict, now.cycle_verdict, now.board.limit_ns) == (verdict, verdict, limit_ns)
+    assert (now.state is BoardCondition.NOT_JUDGED) is (not verdict)
+    site = Site(history, OWNER, now=lambda: NOW_S)
+    assert summary_of(site, BOARD).label == (verdict or "no verdict")
+    suite = ElementTree.fromstring(junit(site, BOARD))
+    assert bool([*suite.iter("failure"), *suite.iter("error")]) is (verdict != "PASS")
+
+
+def test_a_limit_that_only_a_plan_states_forbids_a_pass_above_it(history: History, tmp_path: Path) -> None:
+    measure(history, tmp_path, PRESENT, -HOUR_S, [9_000, 250_000], STEP_S)
+    plan = Requirement(200_000)
+    declare(history, BOARD, limit_ns=None, judged_by=requirement_text(plan), plan_limit_ns=plan.limit_ns)
+    now = status(history)
+    assert (now.verdict, now.state, now.above_ns) == ("INCONCLUSIVE", BoardCondition.ABOVE, 250_000)
 
 
 def test_no_rate_is_bounded_where_values_are_missing(history: History, tmp_path: Path) -> None:
