@@ -138,14 +138,16 @@ def _print_url(url: str, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def _caught_up(site: Site, follow: Follow | None, *, all_boards: bool, own: bool) -> Site:
-    """The site with an updated history.  It shows public boards; all boards on this machine if no farm states which are
-    public."""
+def _caught_up(site: Site, follow: Follow | None, *, all_boards: bool) -> Site:
+    """The site with an updated history, for its viewers."""
     if follow is not None:
         follow()
-    history = import_module("fastenough.history")
-    alone = own and not history.is_declared(site.history)
-    return replace(site, viewer=history.OWNER) if all_boards or alone else site
+    return replace(site, viewer=import_module("fastenough.history").OWNER, own=False) if all_boards else site
+
+
+def _is_own(host: str, names: tuple[str, ...], database: str | None) -> bool:
+    """Whether only people of this machine use the site: a name is that of a reverse proxy."""
+    return not names and database is None and bool(import_module("fastenough.web.addresses").is_loopback(host))
 
 
 @click.command(cls=Command, example="fastenough web --listen 127.0.0.1:8731")
@@ -215,13 +217,13 @@ def command(
     store = _store(store_path, database)
     more = _upload_routes(store, uploads)
     with _open_site(store, database, rebuild=rebuild) as (opened, follow):
-        site = replace(opened, note=note, served=out_dir is None)
+        own = out_dir is None and _is_own(host, names, database)
+        site = replace(opened, note=note, served=out_dir is None, own=own)
         own_history = follow if database is None else None  # a farm's database may be down at first
-        own = out_dir is None and database is None and import_module("fastenough.web.addresses").is_loopback(host)
         if out_dir is not None:
-            _publish(_caught_up(site, own_history, all_boards=all_boards, own=own), out_dir, as_json)
+            _publish(_caught_up(site, own_history, all_boards=all_boards), out_dir, as_json)
             return
         with _bound(host, port) as bound:
-            site = _caught_up(site, own_history, all_boards=all_boards, own=own)
+            site = _caught_up(site, own_history, all_boards=all_boards)
             _print_url(f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}/", as_json)
             _serve(site, follow, bound, more=more, names={host.lower(), *map(str.lower, names)}, rules=rules)

@@ -130,14 +130,14 @@ async def _within(patience_s: float, making: Coroutine[Any, Any, _Made]) -> _Mad
     return await asyncio.wait_for(asyncio.shield(making), patience_s)
 
 
-def _site_for(request: Request, site: Site, role: SiteRole = SiteRole.VIEWER) -> Site:
+async def _site_for(request: Request, site: Site, role: SiteRole = SiteRole.VIEWER) -> Site:
     """The site as the user of a request sees it; raises AccessDenied if the user has the role at no site.
 
     Every route takes its site from here.  If users have roles, ``site`` itself shows no board.
     """
     identity: Identity | None = request.scope.get(_IDENTITY)
     if identity is None:
-        return site
+        return await run_in_threadpool(site.present) if site.own else site
     viewer = identity.viewer(role)
     if viewer == NOBODY:
         raise AccessDenied(f"This address requires the role {role}.")
@@ -161,7 +161,7 @@ def _route(whole_site: Site, cache: PageCache, page: Page, patience_s: float) ->
         # as sent: request.url ends the query at a '#', behind which the page still reads parameters
         query = request.scope["query_string"] if page.asks else b""
         try:
-            site = _site_for(request, whole_site, page.role)
+            site = await _within(patience_s, _site_for(request, whole_site, page.role))
             address = site.viewer, request.scope["path"], query
             made = await _within(patience_s, _page(cache, page, address, site, named))
         except (NotFound, UnknownBoard):
@@ -194,6 +194,10 @@ async def _follow(follow: Callable[[], object]) -> None:
             _LOG.warning("history update failed: %s", error)
         except Exception:  # the server continues; pages show the age of their data
             _LOG.warning("history update failed", exc_info=True)
+
+
+def _prepare(site: Site) -> None:
+    prepare(site.present())
 
 
 def _failed(_: Request, error: Exception) -> Response:
@@ -261,7 +265,7 @@ def _events_route(whole_site: Site, streams: LiveStreams, listens_s: float | Non
     async def events(request: Request) -> Response:
         """Never packed: a compressor would hold events back."""
         try:
-            site, selection = _site_for(request, whole_site), Selection.of(_query_of(request))
+            site, selection = await _site_for(request, whole_site), Selection.of(_query_of(request))
         except (AccessDenied, FastenoughError) as error:
             return _problem(_status_of(error), str(error))
         most = most_connections() // 2
@@ -305,7 +309,7 @@ def make_app(
 
     @contextlib.asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(run_in_threadpool(prepare, prepared))]
+        tasks = [asyncio.create_task(run_in_threadpool(_prepare, prepared))]
         if follow is not None:
             tasks.append(asyncio.create_task(_follow(follow)))
         try:

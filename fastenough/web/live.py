@@ -57,7 +57,7 @@ def row_of(status: BoardStatus) -> Row:
 
 def rows(site: Site, selection: Selection) -> dict[str, Row]:
     """The row of each board of a selection."""
-    return {status.board.name: row_of(status) for status in chosen(site, selection).boards}
+    return {status.board.name: row_of(status) for status in chosen(site.present(), selection).boards}
 
 
 class Live:

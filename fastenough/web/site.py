@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import cache, partial
 from typing import Any
 
-from fastenough.history import History, UnknownBoard, Viewer, board_of
+from fastenough.history import OWNER, PUBLIC, History, UnknownBoard, Viewer, board_of, is_declared
 from fastenough.history.board_status import board_of_machine, board_of_run, boards_of_runs
 from fastenough.recording import Recording
 from fastenough.store import RunSummary, Store
@@ -47,7 +47,8 @@ class Site:
     """The content of a site, for one kind of viewer.
 
     ``note``: text at the top of every page, such as that the farm is generated.  ``served``: by a server, with live
-    pages and queries; False for a published site.
+    pages and queries; False for a published site.  ``own``: only for people of this machine, who see all boards while
+    no farm has declared any.
     """
 
     history: History
@@ -56,10 +57,15 @@ class Site:
     note: str = ""
     served: bool = True
     now: Callable[[], float] = time.time
+    own: bool = False
 
     @property
     def now_s(self) -> int:
         return int(self.now())
+
+    def present(self) -> Site:
+        """The site for its present viewer: a farm may have declared boards since the last request."""
+        return replace(self, viewer=PUBLIC if is_declared(self.history) else OWNER) if self.own else self
 
 
 @dataclass(frozen=True)
