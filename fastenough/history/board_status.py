@@ -49,7 +49,15 @@ def board_of(history: History, viewer: Viewer, name: str) -> BoardInfo:
 
 def board_of_run(history: History, run: str) -> str:
     """Name of the board of a run, also of a board that the viewer may not see; empty if the history has no such run."""
-    return boards_of_runs(history, (run,)).get(run, "")
+    return next(iter(names_of_run_board(history, run)), "")
+
+
+def names_of_run_board(history: History, run: str) -> list[str]:
+    """The present name of the board of a run, as `board_of_run`, then its former ones; empty without such a run."""
+    question = select(BOARD.c.name, BOARD.c.former_names).join(RUN, RUN.c.board == BOARD.c.id)
+    with history.reading() as connection:
+        row = connection.execute(question.where(RUN.c.name == run)).one_or_none()
+    return [] if row is None else [row.name, *_names(row.former_names)]
 
 
 def boards_of_runs(history: History, runs: Collection[str]) -> dict[str, str]:

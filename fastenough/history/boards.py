@@ -26,6 +26,8 @@ _MOST_REFUSED = 1000
 """Maximum number of refused recordings of a board; the oldest are deleted."""
 _MOST_REASON = 500
 """Maximum length of a reason, in characters."""
+MOST_NAME = 200
+"""Maximum length of the name of a board."""
 _MOST_PROFILES = 50
 """Number of the newest profiles of a board that identify its machine."""
 
@@ -282,7 +284,7 @@ def keep_boards(connection: Connection, runs: Iterable[tuple[str, int]]) -> None
 def board_name(head: Head) -> str:
     """Name of a board: that in its recordings, else the name of its host."""
     hostname = (head.profile or {}).get("hostname")
-    return (head.board or (hostname if isinstance(hostname, str) else None) or "unnamed")[:200]
+    return (head.board or (hostname if isinstance(hostname, str) else None) or "unnamed")[:MOST_NAME]
 
 
 def _new_run(connection: Connection, when: tuple[int, int, int | None], run_id: str, head: Head) -> int:

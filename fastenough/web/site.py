@@ -11,8 +11,11 @@ from functools import cache, partial
 from typing import Any
 
 from fastenough.history import OWNER, PUBLIC, History, UnknownBoard, Viewer, board_of, is_declared
-from fastenough.history.board_status import board_of_machine, board_of_run, boards_of_runs
+from fastenough.history.board_status import board_of_machine, boards_of_runs, names_of_run_board
+from fastenough.history.boards import MOST_NAME, board_name
+from fastenough.model import BadInput
 from fastenough.recording import Recording
+from fastenough.recording.reader import Reading
 from fastenough.store import RunSummary, Store
 from fastenough.store.conclusions import Conclusion, conclusions, machine_of
 
@@ -105,7 +108,8 @@ _NO_RUN = "none"
 def summary_of(site: Site, run: str) -> RunSummary:
     """The summary of a run, with its board as the history names it.  Raises NotFound for a missing run, and for a run
     of a board that the viewer may not see.  Both cases take the same queries, so that the response time does not
-    distinguish them.  Only a viewer who sees all boards sees a run that the history does not have.
+    distinguish them.  Only a viewer who sees all boards sees a run that the history does not have.  A recording of
+    another board than that of the run in the history counts as missing: several stores may share a history.
 
     The index may list runs that were removed or are in another store; these count as missing.
     """
@@ -116,13 +120,27 @@ def summary_of(site: Site, run: str) -> RunSummary:
     board = summary.board if summary is not None and here and summary.board else ""
     try:
         # by the board in the history: another board may have the name in the recording by now
-        named = board_of_run(site.history, run) or (board if site.viewer.sees_all else "")
+        names = names_of_run_board(site.history, run)
+        named = names[0] if names else board if site.viewer.sees_all else ""
         board_of(site.history, site.viewer, named)
     except UnknownBoard as error:
         raise NotFound(run) from error
     if summary is None or not here or (summary.board is None and summary.state == "damaged"):
         raise NotFound(run)
+    if names and _recorded_name(site.store, summary) not in names:
+        raise NotFound(run)
     return replace(summary, board=named)
+
+
+def _recorded_name(store: Store, run: RunSummary) -> str:
+    """The name of the board in the recording of a run, as the history takes it."""
+    if run.board:
+        return run.board[:MOST_NAME]
+    try:
+        with store.opened(run.id) as stream:
+            return board_name(Reading(stream, run.id).head)
+    except BadInput as error:
+        raise NotFound(run.id) from error
 
 
 def recording_of(site: Site, run: str) -> Recording:

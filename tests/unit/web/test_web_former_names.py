@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from fastenough.history import OWNER, PUBLIC, History, Viewer, catch_up, declare, rename
 from fastenough.history.board_status import board_of_run, refusals
@@ -98,3 +101,25 @@ def test_a_rebuild_leaves_each_run_with_its_board(boards: RenamedBoards) -> None
     assert (result.intervals, result.faults) == (4, {})
     found = [board_of_run(boards.history, run) for run in (boards.known, old, new, unread)]
     assert found == ["entrance", "entrance", "gate", "entrance"]
+
+
+@pytest.mark.parametrize(("recorded", "is_hidden"), [("gate", False), ("entrance", False), ("cellar", True)])
+def test_a_recording_of_another_board_is_not_that_of_a_run(
+    boards: RenamedBoards, tmp_path: Path, recorded: str, is_hidden: bool
+) -> None:
+    """As one that was uploaded with the id of a run of another store with the same history."""
+    shutil.rmtree(boards.store.path / "runs" / boards.known)
+    with closing(Store(tmp_path / "other")) as other:
+        run = add_run(other, recorded, machine(3), seed=3, intervals=1)
+        content = (
+            zstandard.ZstdDecompressor()
+            .decompressobj()
+            .decompress(other.sealed(run))
+            .replace(run.encode(), boards.known.encode())
+        )
+    with boards.store.spool(recorded, "upload", lambda: None) as spool:
+        boards.store.adopt(spool, content.splitlines(keepends=True), boards.known)
+    for viewer in (GRAZ, OWNER):
+        site = Site(boards.history, viewer, boards.store)
+        with pytest.raises(NotFound) if is_hidden else nullcontext():
+            assert summary_of(site, boards.known).board == "entrance"
