@@ -311,6 +311,7 @@ def _board_status(
     verdict, why = _verdict(board, row, above_ns) if is_judged else ("", _other_verdict(board, row, judged_by))
     refusal = _refusal(refused[0]) if refused else None
     after_s = _silent_after_s(row["due_s"], newest)
+    latest = now if now and newest and _is_latest(now, newest) and now["max_5min_ns"] != NOTHING else None
     is_due = row["is_declared"] and row["state"] not in NOT_DUE
     silence = (_silence(newest, after_s, refusal, now_s) or _judged_silence(known, now_s)) if is_due else ""
     status = BoardStatus(
@@ -318,7 +319,7 @@ def _board_status(
         BoardCondition.OK,
         "",
         newest["seen_s"] if newest else None,
-        _value(now["max_5min_ns"] if now else NOTHING),
+        latest["max_5min_ns"] if latest else None,
         _value(recent.day_ns),
         _value(recent.month_ns),
         _value(now["max_ever_ns"] if now else NOTHING),
@@ -337,9 +338,15 @@ def _board_status(
         refusal,
         above_ns,
         now["seen_s"] if now else None,
+        latest["newest_s"] if latest else None,
     )
     state, reason = next(_states(status, row, recent, now_s))
     return replace(status, state=state, reason=reason)
+
+
+def _is_latest(now: RowMapping, newest: RowMapping) -> bool:
+    """Whether the newest values of a series are among the newest of its board."""
+    return bool(newest["seen_s"] - now["seen_s"] <= STEP_S + now["step_s"])
 
 
 def _value(value: int) -> int | None:

@@ -160,6 +160,8 @@ class BoardStatus:
     recordings first seen within 30 days to be refused, damaged or cut off; ``refusal``: the newest of them.
     ``above_ns``: greatest value of all judged series in the judged configuration within 30 days, if it is above a limit
     that must never be exceeded.
+    ``max_5min_ns``: maximum of the five minutes that began at ``max_5min_s``, in which the main series has its newest
+    interval; both are None if another series was measured since.
     """
 
     board: BoardInfo
@@ -185,6 +187,7 @@ class BoardStatus:
     refusal: RefusedRecording | None = None
     above_ns: int | None = None
     main_seen_s: int | None = None
+    max_5min_s: int | None = None
 
 
 @dataclass(frozen=True)

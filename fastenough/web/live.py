@@ -35,6 +35,8 @@ class Row(TypedDict):
     style: str
     shape: str
     seen_s: int | None
+    main_seen_s: int | None
+    max_5min_s: int | None
     max_5min_ns: int | None
     max_24h_ns: int | None
     max_30d_ns: int | None
@@ -48,6 +50,8 @@ def row_of(status: BoardStatus) -> Row:
         "style": status.state.style,
         "shape": status.state.shape,
         "seen_s": status.seen_s,
+        "main_seen_s": status.main_seen_s,
+        "max_5min_s": status.max_5min_s,
         "max_5min_ns": status.max_5min_ns,
         "max_24h_ns": status.max_24h_ns,
         "max_30d_ns": status.max_30d_ns,

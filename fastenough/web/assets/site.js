@@ -76,9 +76,9 @@ function newer(seen) {
 /** What a row, or a page, shows of a board. */
 function fill(place, row) {
   for (const cell of place.querySelectorAll("[data-value]")) {
-    const name = cell.dataset.value;
-    cell.textContent = name === "seen_s" ? instant(row.seen_s) : us(row[name]);
-    if (name !== "seen_s") cell.classList.toggle("above", place.dataset.limit > 0 && row[name] > +place.dataset.limit);
+    const name = cell.dataset.value, isTime = name.endsWith("seen_s");
+    cell.textContent = isTime ? instant(row[name]) : us(row[name]);
+    if (!isTime) cell.classList.toggle("above", place.dataset.limit > 0 && row[name] > +place.dataset.limit);
   }
   const state = place.querySelector(".state");
   if (!state) return;

@@ -227,6 +227,21 @@ def test_a_limit_that_only_a_plan_states_forbids_a_pass_above_it(history: Histor
     assert (now.verdict, now.state, now.above_ns) == ("INCONCLUSIVE", BoardCondition.ABOVE, 250_000)
 
 
+def test_a_maximum_before_the_newest_values_of_a_board_is_not_that_of_the_newest_five_minutes(
+    history: History, tmp_path: Path
+) -> None:
+    """As that of a plan beside a ring of the monitor."""
+    measure(history, tmp_path, PRESENT, -12 * HOUR_S, [9_000] * 12, STEP_S)
+    begin_s = NOW_S - 11 * HOUR_S - STEP_S
+    assert (status(history).max_5min_ns, status(history).max_5min_s) == (9_000, begin_s)
+    assert status(history).main_seen_s == begin_s + STEP_S
+    measure(history, tmp_path, MONITORED, -11 * HOUR_S, [8_000], STEP_S)
+    assert (status(history).max_5min_ns, status(history).seen_s) == (9_000, begin_s + 2 * STEP_S)
+    measure(history, tmp_path, MONITORED, -HOUR_S, [8_000] * 12, STEP_S)
+    now = status(history)
+    assert (now.board.main, now.max_5min_ns, now.max_5min_s, now.max_24h_ns) == (PRESENT, None, None, 9_000)
+
+
 def test_no_rate_is_bounded_where_values_are_missing(history: History, tmp_path: Path) -> None:
     measure(history, tmp_path, PRESENT, -HOUR_S, [9_000] * 12, STEP_S)
 
