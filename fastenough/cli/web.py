@@ -24,6 +24,7 @@ from fastenough.model import BadInput
 if TYPE_CHECKING:
     from starlette.routing import Route
 
+    from fastenough.farm.tokens import Tokens
     from fastenough.history import History
     from fastenough.store import Store
     from fastenough.web.identity import AccessRules
@@ -54,14 +55,25 @@ def _bound(host: str, port: int) -> socket.socket:
     return bound
 
 
-def _upload_routes(store: Store | None, tokens: Path | None) -> list[Route]:
+def _upload_tokens(store: Store | None, tokens: Path | None) -> Tokens | None:
     if tokens is None:
-        return []
+        return None
     if store is None:
         raise BadInput("--uploads requires a store for the recordings; give --store")
-    known = import_module("fastenough.farm.tokens").Tokens(tokens)
+    known: Tokens = import_module("fastenough.farm.tokens").Tokens(tokens)
     known.listed()  # an invalid file is reported now
-    return [import_module("fastenough.web.uploads").upload_route(store.path, known.known)]
+    return known
+
+
+def _upload_routes(site: Site, tokens: Tokens | None, follow: Follow) -> tuple[list[Route], Follow]:
+    """The routes for uploads, and a function that updates the history, also with uploaded recordings."""
+    if tokens is None or site.store is None:
+        return [], follow
+    history, uploads = import_module("fastenough.history"), import_module("fastenough.web.uploads")
+    if isinstance(follow, history.HistoryFollower):  # reads the whole store
+        return [uploads.upload_route(site.store.path, tokens.known)], follow
+    follower = history.UploadFollower(site.history, site.store)
+    return [uploads.upload_route(site.store.path, tokens.known, stored=follower.uploaded.append)], follower
 
 
 def _access_rules(path: Path | None, *, all_boards: bool, out_dir: Path | None) -> AccessRules | None:
@@ -215,8 +227,9 @@ def command(
     host, port = _address(listen)
     rules = _access_rules(access, all_boards=all_boards, out_dir=out_dir)
     store = _store(store_path, database)
-    more = _upload_routes(store, uploads)
-    with _open_site(store, database, rebuild=rebuild) as (opened, follow):
+    tokens = _upload_tokens(store, uploads)
+    with _open_site(store, database, rebuild=rebuild) as (opened, updater):
+        more, follow = _upload_routes(opened, tokens, updater)
         own = out_dir is None and _is_own(host, names, database)
         site = replace(opened, note=note, served=out_dir is None, own=own)
         own_history = follow if database is None else None  # a farm's database may be down at first

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, TypedDict
 
@@ -30,6 +30,7 @@ from fastenough.history import (
     refresh_summaries,
     requirement_text,
 )
+from fastenough.history.boards import boards_with_new_runs
 from fastenough.history.ingest import ClockAhead
 from fastenough.history.tail import TailWatch
 from fastenough.model import BadInput
@@ -90,30 +91,37 @@ class HistoryOrder(FarmOrder):
     stored: Sequence[str]
     under_way: Sequence[GrowingRecording]
     refused: Mapping[str, Sequence[Sequence[str]]]
+    interrupted: Sequence[str]
+    newest_run: int | None
 
 
-def update_history(order: HistoryOrder) -> dict[str, list[str]]:
+class HistoryAnswer(TypedDict):
+    """``damaged``: runs that were not read to their end, with reasons.  ``newest_run``: number of the newest run in the
+    history; ``entered``: boards with runs after that of the order."""
+
+    damaged: Sequence[str]
+    newest_run: int
+    entered: Sequence[str]
+
+
+def update_history(order: HistoryOrder) -> HistoryAnswer:
     """Update the history.
 
     ``boards``: changed declarations.  ``stored``: sealed runs; with ``all`` every run of the store.  ``under_way``:
     partly pulled recordings: board, ring, run and file name of each.  ``refused``: by board, name and reason of the
     recordings that its last pull refused.  ``judge``: boards whose cycle has ended, with their requirements.
-    ``close``: boards whose old months are archived.
+    ``close``: boards whose old months are archived.  ``interrupted``: boards whose plan ended without an answer.
+    ``newest_run``: number of the newest run after the last update, None at the first one.
     """
-    store, faults = opened_store(order["store"]), []
+    store = opened_store(order["store"])
     with closing(History.of(store, order["database"])) as history:
+        # runs that this update enters are among those of the next one
+        newest, entered = boards_with_new_runs(history, order["newest_run"])
         for declaration in order["boards"]:
             declare(history, **declaration)
         if order["all"]:
             disown(history, order["id"], order["names"])
-            faults += [f"{run}: {why}" for run, why in catch_up(history, store).faults.items()]
-        measured = [run.id for run in store.own_runs(state="running")]
-        for run_id in dict.fromkeys((*order["stored"], *measured)):
-            try:
-                for run in store.own_runs(id=run_id):
-                    ingest_noting_faults(history, store, run)
-            except BadInput as error:  # noted among its board's; the others come
-                faults.append(f"{run_id}: {error}")
+        faults = list(_read_stored(history, store, order))
         for growing in order["under_way"]:
             _update_growing(history, store, growing)
         for board, refused in order["refused"].items():
@@ -124,7 +132,21 @@ def update_history(order: HistoryOrder) -> dict[str, list[str]]:
         if order["close"]:
             close_months(history, int(time.time()), order["close"])
         refresh_summaries(history, int(time.time()))
-    return {"damaged": faults}
+    return {"damaged": faults, "newest_run": newest, "entered": sorted(entered)}
+
+
+def _read_stored(history: History, store: Store, order: HistoryOrder) -> Iterator[str]:
+    """Read the runs of the store that an order names; yields those that were not read to their end, with reasons."""
+    if order["all"] or order["interrupted"]:
+        caught = catch_up(history, store, None if order["all"] else order["interrupted"])
+        yield from (f"{run}: {why}" for run, why in caught.faults.items())
+    measured = [run.id for run in store.own_runs(state="running")]
+    for run_id in dict.fromkeys((*order["stored"], *measured)):
+        try:
+            for run in store.own_runs(id=run_id):
+                ingest_noting_faults(history, store, run)
+        except BadInput as error:  # noted among its board's; the others come
+            yield f"{run_id}: {error}"
 
 
 class TailOrder(FarmOrder):

@@ -80,14 +80,18 @@ class Faults:
 @dataclass
 class Backlog:
     """Data for the next update of the history: ``stored`` runs, boards to ``judge``, the growing recording of each
-    ring, and the recordings that the last pull of each board refused."""
+    ring, the recordings that the last pull of each board refused, and the boards whose plan was ``interrupted``."""
 
     stored: set[str] = field(default_factory=set)
     judge: set[str] = field(default_factory=set)
     under_way: dict[str, GrowingRecording] = field(default_factory=dict)
     refused: dict[str, list[list[str]]] = field(default_factory=dict)
+    interrupted: set[str] = field(default_factory=set)
 
-    def add(self, board: BoardEntry, answer: ActAnswer) -> None:
+    def add(self, board: BoardEntry, act: BoardAct, answer: ActAnswer) -> None:
+        if act is BoardAct.MEASURE and "stored" not in answer:
+            self.interrupted.add(board.name)
+            self.judge.add(board.name)
         stored = answer.get("stored", ())
         self.stored.update(stored)
         self.judge.update([board.name] if stored else [])
@@ -109,6 +113,7 @@ class Backlog:
             self.judge | later.judge,
             self.under_way | later.under_way,
             self.refused | later.refused,
+            self.interrupted | later.interrupted,
         )
 
 
@@ -137,6 +142,7 @@ class FarmRun:
         self._declared: list[BoardDeclaration] = []
         self._closed_day = 0
         self._looked_back = 0
+        self._newest_run: int | None = None
         self._take_s = max(_TICK_S, min((board.times.pull_s for board in self.farm.boards), default=_BEAT_S) / 4)
         self._bytes = 0
         self._ending = asyncio.Event()
@@ -250,7 +256,7 @@ class FarmRun:
         except BadInput as error:  # a plan that was changed meanwhile
             answer = ActResult({"fault": str(error)})
         fields = cast(ActAnswer, answer.fields)
-        self._backlog.add(board, fields)
+        self._backlog.add(board, start.act, fields)
         self._bytes += fields.get("bytes", 0)
         self._event(name, _act_ended(start.act, answer))
 
@@ -316,6 +322,8 @@ class FarmRun:
             stored=sorted(backlog.stored),
             under_way=list(backlog.under_way.values()),
             refused=backlog.refused,
+            interrupted=sorted(backlog.interrupted),
+            newest_run=self._newest_run,
         )
         answer = await self._updating.act("take", history_update.update_history, order, _TAKE_S)
         self.faults.history = answer.fault
@@ -323,7 +331,9 @@ class FarmRun:
             self._backlog = backlog.before(self._backlog)
         else:
             self._declared, self._closed_day = declarations, today
-            self._backlog.judge |= backlog.judge - set(judged)
+            entered = set(answer.fields["entered"]) & self._boards.keys()
+            self._backlog.judge |= (backlog.judge - set(judged)) | entered
+            self._newest_run = answer.fields["newest_run"]
         return answer
 
     async def _look_back(self) -> None:
@@ -343,7 +353,7 @@ class FarmRun:
     def _required(self, names: Collection[str]) -> dict[str, JudgedBoard]:
         """The requirements of these boards."""
         return {
-            board.name: {
+            name: {
                 "required": None if board.requirement is None else asdict(board.requirement),
                 "former_names": board.former_names,
             }

@@ -25,6 +25,7 @@ from fastenough.history.database import History
 from fastenough.history.ingest import (
     HistoryFollower,
     IngestResult,
+    UploadFollower,
     catch_up,
     ingest_noting_faults,
     ingest_run,
@@ -130,6 +131,7 @@ __all__ = [
     "RunSpan",
     "SummaryRefresher",
     "UnknownBoard",
+    "UploadFollower",
     "Viewer",
     "Worst",
     "bands",

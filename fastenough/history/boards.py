@@ -449,6 +449,16 @@ def boards_under_rebuild(history: History) -> set[str]:
         return set(connection.scalars(select(BOARD.c.name).where(BOARD.c.rebuilt_from != "")))
 
 
+def boards_with_new_runs(history: History, after: int | None) -> tuple[int, set[str]]:
+    """The number of the newest run, and the names of the boards with runs of greater numbers than ``after``."""
+    with history.reading() as connection:
+        newest = int(connection.scalar(select(func.max(RUN.c.id))) or 0)
+        if after is None or newest <= after:
+            return newest, set()
+        question = select(BOARD.c.name).join(RUN, RUN.c.board == BOARD.c.id).where(RUN.c.id > after).distinct()
+        return newest, set(connection.scalars(question))
+
+
 def is_declared(history: History) -> bool:
     """Whether any board was declared by a farm, so that the farm decides which boards are public."""
     with history.reading() as connection:

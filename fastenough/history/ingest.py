@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
@@ -58,7 +60,7 @@ from fastenough.history.schema import (
     SERIES,
     SUMMARY,
 )
-from fastenough.history.summaries import refresh_summaries
+from fastenough.history.summaries import SummaryRefresher, refresh_summaries
 from fastenough.model import BadInput
 from fastenough.recording import Event, Head, Interval
 from fastenough.recording.lines import MOST_LINE_BYTES, Lines, plain_content
@@ -193,17 +195,24 @@ def _events_of(lines: Iterator[bytes], run_id: str) -> tuple[list[Event], int]:
     return events, size
 
 
-def catch_up(history: History, store: Store) -> IngestResult:
-    """Read the new data of all runs of a store, oldest first; a damaged run does not stop the others."""
+def catch_up(history: History, store: Store, boards: Collection[str] | None = None) -> IngestResult:
+    """Read the new data of all runs of a store, oldest first; a damaged run does not stop the others.
+
+    ``boards``: names in the recordings; None: of all.
+    """
+    if boards is not None:
+        caught = _read_runs(history, store, board=set(boards))
+        refresh_summaries(history, int(history.wall_s()))
+        return caught
     caught = _read_runs(history, store)
     _finish_update(history, store, {})
     return caught
 
 
-def _read_runs(history: History, store: Store) -> IngestResult:
+def _read_runs(history: History, store: Store, **conditions: Any) -> IngestResult:
     caught = IngestResult()
     done = _sealed_sizes(history)
-    for summary in store.own_runs():
+    for summary in store.own_runs(**conditions):
         if summary.bytes is not None and done.get(summary.id) == summary.bytes:
             continue
         try:
@@ -471,6 +480,27 @@ class HistoryFollower:
             close_months(self.history, now_s)
             self._closed_day = now_s // DAY_S
         return caught
+
+
+class UploadFollower:
+    """Called repeatedly: reads ``uploaded`` runs of a store, and computes outdated summaries again.
+
+    For a history that a farm updates, which does not know of uploads.  A run stays ``uploaded`` while the database is
+    unavailable.
+    """
+
+    def __init__(self, history: History, store: Store) -> None:
+        self.uploaded: deque[str] = deque()
+        self._history, self._store = history, store
+        self._refresh = SummaryRefresher(history)
+
+    def __call__(self) -> None:
+        while self.uploaded:
+            for run in self._store.own_runs(id=self.uploaded[0]):
+                with suppress(BadInput):  # noted with its board
+                    ingest_noting_faults(self._history, self._store, run)
+            self.uploaded.popleft()
+        self._refresh()
 
 
 _OF_BOARDS = (INTERVAL, HOUR, CYCLE, MONTH, NOW, EVENT, CHANGE, ARCHIVE, SUMMARY)

@@ -171,9 +171,16 @@ async def _received(request: Request, announced: int, part: BinaryIO) -> None:
     part.flush()
 
 
-def upload_route(store_path: Path, admit: Admit, pace: UploadRate | None = None) -> Route:
+def _ignored(_: str) -> None:
+    """For a history that is updated from the store anyway."""
+
+
+def upload_route(
+    store_path: Path, admit: Admit, pace: UploadRate | None = None, stored: Callable[[str], None] = _ignored
+) -> Route:
     """The route for uploads into the store at a path; ``admit`` is called before the body is read.
 
+    ``stored`` is called with the id of each stored run, also if the store already had it.
     Uploads are checked in threads, one at a time for each token, so that pages and other tokens do not wait.
     """
     used, at_once = pace or UploadRate(), asyncio.Semaphore(_CHECKED_AT_ONCE)
@@ -205,6 +212,7 @@ def upload_route(store_path: Path, admit: Admit, pace: UploadRate | None = None)
             return PlainTextResponse(f"{refused}\n", refused.status, headers={**refused.headers, **_PLAINLY})
         except (FastenoughError, OSError):
             return PlainTextResponse("the recording cannot be stored now; retry later\n", 503, headers=_PLAINLY)
+        stored(request.path_params["run"])
         return JSONResponse({"run": request.path_params["run"], "stored": new}, 201 if new else 200, headers=_PLAINLY)
 
     return Route("/upload/{run}", upload, methods=["POST"])

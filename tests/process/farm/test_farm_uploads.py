@@ -11,7 +11,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import BinaryIO
@@ -29,6 +29,7 @@ from fastenough.cli import cli
 from fastenough.cli.farm_uploads import TOKEN_SETTING
 from fastenough.farm.push import Goal, parse_goal, push
 from fastenough.farm.tokens import Tokens
+from fastenough.history import OWNER, History, UploadFollower, board_status
 from fastenough.model import BadInput
 from fastenough.recording.building import line_bytes
 from fastenough.store import Store
@@ -109,6 +110,19 @@ def test_a_recording_is_stored_once_however_often_it_comes(place: Place, tmp_pat
         assert store.load("run-1").totals[0].total == 300
         assert store.runs()[0].board == "testboard"
     assert place.left() == []
+
+
+def test_an_upload_is_read_into_a_history_that_a_farm_updates(place: Place, tmp_path: Path) -> None:
+    history = History.at(f"sqlite:///{tmp_path}/farm.sqlite")
+    with closing(Store(place.store)) as store, closing(history):
+        follower = UploadFollower(history, store)
+        app = Starlette(routes=[upload_route(place.store, place.tokens.known, stored=follower.uploaded.append)])
+        with served(app) as goal:
+            assert replace(place, goal=goal).post("run-1", recording(tmp_path))[0] == 201
+        assert list(follower.uploaded) == ["run-1"]
+        follower()
+        assert not follower.uploaded
+        assert board_status(history, OWNER, "testboard", 0).max_ever_ns == 5_000
 
 
 def test_another_recording_of_a_name_that_is_taken_is_refused(place: Place, tmp_path: Path) -> None:

@@ -299,6 +299,8 @@ def test_the_history_has_the_verdict_and_the_requirement(store: Store) -> None:
         "boards": [],
         "judge": {},
         "refused": {},
+        "interrupted": [],
+        "newest_run": None,
         "id": "farm",
         "names": [BOARD],
     }

@@ -411,6 +411,8 @@ def test_a_farm_closes_months_of_its_store(tmp_path: Path) -> None:
         "all": True,
         "close": [],
         "refused": {},
+        "interrupted": [],
+        "newest_run": None,
         "id": "farm",
         "names": ["testboard"],
     }
@@ -422,7 +424,7 @@ def test_a_farm_closes_months_of_its_store(tmp_path: Path) -> None:
         "state": "ok",
         "reason": "",
     }
-    assert update_history({**order, "boards": [said]}) == {"damaged": []}
+    assert update_history({**order, "boards": [said]})["damaged"] == []
     span = BEGIN_S - 10**8 - 86400, BEGIN_S - 10**8 + 86400
     whole = distribution(History.of(store), OWNER, "testboard", SERIES, *span)
     rows = len(all_rows(History.of(store))["interval"])
