@@ -26,6 +26,7 @@ from fastenough.analysis.periods import (
     acts_not_corrected,
     caught_up,
     time_of_periods_ns,
+    unseen_at_start_ns,
 )
 from fastenough.analysis.series_checks import series_as_measured, series_complete
 from fastenough.model import IMPORTED, Outcome, Series, Verdict
@@ -35,7 +36,8 @@ from fastenough.recording.head import NOT_APPLICABLE, RecordedSetting, SettingCh
 UNACCOUNTED_SHARE = 0.05
 """Share of missing or surplus periods above which a corrected series is BROKEN."""
 HOLE_SHARE = 0.1
-"""Share of a run in which a series may have no value."""
+"""Share of a run in which a series may have no value; of an instrument's run, for the error of its clock and the end of
+the board's task."""
 
 
 def _undamaged(recording: Recording) -> Iterator[CheckFinding]:
@@ -396,6 +398,25 @@ def _periods_accounted(recording: Recording) -> Iterator[CheckFinding]:
             return
 
 
+def _seen_from_the_begin(recording: Recording) -> Iterator[CheckFinding]:
+    """An instrument sees the first edge of a periodic board at once, or as soon as the board's task has started.
+
+    An emulated board may start as late as it likes.
+    """
+    if recording.head.instrument is None or is_emulated(recording):
+        return
+    for series in judged_series(recording):
+        unseen_ns = unseen_at_start_ns(recording, series) if series.two_sided and series.period_ns else 0.0
+        if unseen_ns:
+            yield CheckFinding(
+                Verdict.INCONCLUSIVE,
+                f"{series.name}: the instrument saw no edge in the first {words.duration(unseen_ns)}; periods before "
+                "the first edge are neither stored nor counted as lost, and may have exceeded the limit",
+                "start the board's program before the instrument, then rerun",
+            )
+            return
+
+
 def _emulated_and_counted(recording: Recording) -> bool:
     """Whether a slow guest explains missing periods: it is emulated, and counted as many edges as the instrument."""
     counts = agreement(recording)
@@ -475,6 +496,7 @@ RUN_CHECKS: tuple[Callable[[Recording], Iterator[CheckFinding]], ...] = (
     series_complete,
     series_as_measured,
     _periods_accounted,
+    _seen_from_the_begin,
     _acts_corrected,
     _without_holes,
     _not_suspended,

@@ -5,12 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from fastenough.analysis.merged import variant
 from fastenough.model import Series
 from fastenough.recording import Histogram, Recording
 
 EDGE_PERIODS = 2
 """Periods at the begin and the end that are due or not by a rounding of the clock."""
+_START_NS = 100_000_000
+"""Time for the start of threads, or for the reading of an instrument, in which no edge need be seen."""
+_TASK_START_NS = 60_000_000_000
+"""Maximum time for which an instrument waits for the start of the board's task."""
+_CLOCK_SHARE = 0.01
+"""Maximum error of an instrument's clock, relative to that of the bench."""
+_FIRST_INTERVALS = 3
+"""Intervals that tell the time before the first edge from a stall in progress at the end of one of them."""
 
 
 def accounted(recording: Recording, series: Series) -> int:
@@ -94,6 +104,24 @@ def absent_before_the_end(recording: Recording, series: Series, due_ns: float) -
     accounted_for = int(course.count[before].sum()) + recording.lost(series.id)
     accounted_for += 0 if series.corrected else int(course.missed[before].sum())
     return length_ns / series.period_ns - accounted_for - EDGE_PERIODS
+
+
+def unseen_at_start_ns(recording: Recording, series: Series) -> float:
+    """How long an instrument saw no edge from the begin on, if that is longer than allowed; else 0.
+
+    It counts nothing before the first edge.  A board that the bench does not control toggles from the begin on, another
+    one from the start of its task on.
+    """
+    timeline, course = recording.timeline, recording.timeline.courses[series.id]
+    period_ns = series.period_ns or 0
+    started_ns = recording.end.counters.get("task_started_ns") if recording.end is not None else None
+    first = int(np.argmax(course.count > 0)) if course.count.any() else 0
+    within = slice(first, first + _FIRST_INTERVALS)
+    seen_ns = np.cumsum((course.count + course.lost) * period_ns + course.sum * series.unit_ns)[within]
+    unseen_ns = (timeline.end_mono_ns[course.at] - timeline.begin_mono_ns[0])[within] - seen_ns
+    allowed_ns = _START_NS + min(max(0, started_ns or 0), _TASK_START_NS) + EDGE_PERIODS * period_ns
+    late = unseen_ns > allowed_ns + _CLOCK_SHARE * seen_ns
+    return float(unseen_ns.min()) if late.size and late.all() else 0.0
 
 
 def acts_not_corrected(recording: Recording, corrected: Series) -> int:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -86,6 +87,8 @@ class InstrumentRun:
         self._request = request
         self._transcript = transcript
         self._before = self._simulator_counts()
+        self._begin_mono_ns = 0
+        self._task_started_ns: int | None = None
         head = RunHead(
             "", implementation, calibration=instrument.calibration, self_test=instrument.self_test, port=instrument.name
         )
@@ -98,6 +101,11 @@ class InstrumentRun:
 
     def begin(self) -> None:
         self._run.begin()
+        self._begin_mono_ns = time.monotonic_ns()
+
+    def task_started(self) -> None:
+        """Record the time until the board's task started: until then no edge is due."""
+        self._task_started_ns = time.monotonic_ns() - self._begin_mono_ns
 
     def poll(self, seconds: float, stopping: Callable[[], bool]) -> None:
         """Wait, then read the available data; raise GaugeLost."""
@@ -140,7 +148,8 @@ class InstrumentRun:
         simulated = {
             f"simulator_{name}": count - self._before.get(name, 0) for name, count in self._simulator_counts().items()
         }
-        return simulated | agreement_counts(counters.common, counters.by_series, board, self._request.probe)
+        started = {} if self._task_started_ns is None else {"task_started_ns": self._task_started_ns}
+        return simulated | started | agreement_counts(counters.common, counters.by_series, board, self._request.probe)
 
 
 def agreement_counts(

@@ -269,6 +269,7 @@ class _Run:
         if beside is not None and beside.first:
             beside.begin()
             with self._task() as task:
+                beside.task_started()
                 ended = self._poll(task, beside)
                 task.interrupt()
             beside.end(*ended)

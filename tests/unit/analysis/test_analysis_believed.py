@@ -459,6 +459,52 @@ def test_a_slow_guest_is_no_loss_and_an_edge_that_is_not_counted_is_one(
 
 
 @pytest.mark.parametrize(
+    ("first_edge_ms", "started_ms", "verdict"),
+    [
+        (0, None, Verdict.PASS),
+        (90, None, Verdict.PASS),
+        (150, None, Verdict.INCONCLUSIVE),
+        (900, None, Verdict.INCONCLUSIVE),
+        (3000, None, Verdict.INCONCLUSIVE),
+        (3050, 3000, Verdict.PASS),
+        (3200, 3000, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_a_board_that_is_silent_until_its_first_edge_does_not_pass(
+    tmp_path: Path, first_edge_ms: int, started_ms: int | None, verdict: Verdict
+) -> None:
+    """Of 60 s at 1 kHz, so that less than 6 % is missing; an instrument counts nothing before the first edge."""
+    seen = [np.full(max(0, min(1000, 1000 * (second + 1) - first_edge_ms)), second % 7) for second in range(60)]
+    run = _run(
+        tmp_path,
+        values=[seen],
+        views=("period-jitter",),
+        load="none",
+        interval_ns=10**9,
+        counters=COUNTERS | ({} if started_ms is None else {"task_started_ns": started_ms * 10**6}),
+        head={"probe": "periodic", "instrument": {"name": "fastenough gauge"}, "parameters": {}},
+    )
+    assert judge([run], Requirement(200_000, 0.01, longest_burst=1)).verdict is verdict
+
+
+@pytest.mark.parametrize("stall_ms", [150, 900])
+def test_a_stall_in_the_first_intervals_is_no_late_start(tmp_path: Path, stall_ms: int) -> None:
+    """It lasts from the end of the first interval into the second, and is a value of the second."""
+    seen = [np.zeros(1000, dtype=np.int64) for _ in range(20)]
+    seen[0] = seen[0][: 1000 - stall_ms // 2]
+    seen[1] = np.append(seen[1][: 999 - stall_ms // 2], (stall_ms - 1) * 10**6)
+    run = _run(
+        tmp_path,
+        values=[seen],
+        views=("period-jitter",),
+        load="none",
+        interval_ns=10**9,
+        head={"probe": "periodic", "instrument": {"name": "fastenough gauge"}, "parameters": {}},
+    )
+    assert not [finding for finding in findings_of(run) if "first edge" in finding.text]
+
+
+@pytest.mark.parametrize(
     ("counted", "broken"),
     [
         ({"edges_sent": 500, "edges_seen": 500, "edges_answered": 500, "edges_returned": 500}, False),
