@@ -107,6 +107,10 @@ class InstrumentRun:
         """Record the time until the board's task started: until then no edge is due."""
         self._task_started_ns = time.monotonic_ns() - self._begin_mono_ns
 
+    def complete_cycle(self) -> None:
+        """Wait until the period in progress ends, by its edge or its time-out; raise GaugeLost."""
+        self._run.complete_cycle()
+
     def poll(self, seconds: float, stopping: Callable[[], bool]) -> None:
         """Wait, then read the available data; raise GaugeLost."""
         self._run.wait(min(seconds, INTERVAL_NS / 1e9), stopping)

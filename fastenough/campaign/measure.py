@@ -264,13 +264,18 @@ class _Run:
             raise fault
 
     def _measure_task(self) -> None:
-        """Measure; an instrument that must not miss the first edge must not miss the last one either."""
+        """Measure; an instrument that must not miss the first edge must not miss the last one either.
+
+        The task is not ended within a period: a stall that lasts to the end of the run must become a value.
+        """
         beside = self._beside
         if beside is not None and beside.first:
             beside.begin()
             with self._task() as task:
                 beside.task_started()
                 ended = self._poll(task, beside)
+                if ended[0] is Outcome.COMPLETED:
+                    beside.complete_cycle()
                 task.interrupt()
             beside.end(*ended)
             return

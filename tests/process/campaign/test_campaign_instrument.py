@@ -20,6 +20,8 @@ from fastenough.model import Outcome
 from fastenough.recording import Recording
 from fastenough.store import Store
 from tests.support.gauge_simulation import Build, Follower, RealtimeGauge, realtime_gauge
+from tests.support.paper_gauge import PaperGauge
+from tests.support.presence import present
 from tests.support.processes import eventually, start_bench
 from tests.support.stand_in import StandIn
 
@@ -87,6 +89,38 @@ def test_both_recordings_of_every_run_are_kept(plan: Path, tmp_path: Path, probe
         assert outside.totals[0].total > 20
         assert {outside.head.implementation, own.head.implementation} == {"stand-in"}
     assert store.verify() == {}
+
+
+PERIODIC = (
+    PLAN.partition("duration")[0]
+    + """
+duration = "1500ms"
+[[run]]
+probe = "periodic"
+parameters = {{period = "2ms", timeout = "1s", interval = "20ms", allow-difference = true}}
+"""
+)
+
+
+def test_a_stall_that_lasts_to_the_end_of_a_run_is_lost(tmp_path: Path, probe_binary: str) -> None:
+    """The board falls silent for the last half second, which is shorter than the time-out."""
+    (tmp_path / "self-test.json").write_text('{"passed": true, "minimum": {"0": 0}, "maximum": {"0": 0}}')
+    paper, store = PaperGauge(lambda rng: rng.randint(-40, 40)), Store(tmp_path / "store")
+    path = tmp_path / "plan.toml"
+    path.write_text(PERIODIC.format(port=paper.port))
+
+    def fall_silent(progress: Progress) -> None:
+        if progress.phase == "measuring":
+            paper.silence_board()
+
+    try:
+        campaign = _run(path, store, probe_binary, on_progress=fall_silent)
+    finally:
+        paper.close()
+    recording = store.load(campaign.runs[0])
+    assert (recording.outcome, recording.lost(0)) == (Outcome.COMPLETED, 1)
+    assert recording.end is not None
+    assert 0 < present(recording.end.counters["task_started_ns"], "task_started_ns") < recording.duration_ns
 
 
 @pytest.mark.slow
