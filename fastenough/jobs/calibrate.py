@@ -242,10 +242,10 @@ def calibrate(
 
     ``port``: port or serial number of the gauge, None for the simulated gauge of a guest booted for the calibration.
     ``output``: the output that it measures, None if the board states it.  Raises BadInput if the output is unknown,
-    NotApplicable if the board has no such core.
+    NotApplicable if the board has no such core, FastenoughError while another bench measures on the board.
     """
     user = _in_user_space_by(implementation)
-    with board.boot(configuration) as booted:
+    with board.boot(configuration) as booted, Settings(booted.link) as settings:
         user.needs(booted)
         if implementation != DEFAULT:
             yield from _core_finds(replace(booted, probe=user.program_on(booted)), plan)
@@ -260,15 +260,14 @@ def calibrate(
                 reason="interrupts are disabled only on expendable boards: use --board virtual:stock",
             )
             return
-        with Settings(booted.link) as settings:
-            yield timer_finds(booted, plan, InterruptInjector(booted, settings, plan))
-            yield handler_finds(booted, settings, plan)
-            yield gauge_finds(
-                gauge,
-                InterruptInjector(booted, settings, plan.toggled),
-                "the kernel",
-                partial(_in_kernel, booted, settings),
-            )
+        yield timer_finds(booted, plan, InterruptInjector(booted, settings, plan))
+        yield handler_finds(booted, settings, plan)
+        yield gauge_finds(
+            gauge,
+            InterruptInjector(booted, settings, plan.toggled),
+            "the kernel",
+            partial(_in_kernel, booted, settings),
+        )
 
 
 def _in_user_space_by(implementation: str) -> LinuxUser:

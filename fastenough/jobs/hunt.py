@@ -35,6 +35,7 @@ from fastenough.loads import Expectation, Load, find_load
 from fastenough.loads.tools import bring
 from fastenough.model import FastenoughError, NotApplicable, Outcome
 from fastenough.recording import Recording
+from fastenough.settings import Settings
 from fastenough.store import Store
 from fastenough.units import parse_duration_ns
 
@@ -146,8 +147,11 @@ class TrialNote:
 
 
 def examine_board(board: Board, only: Sequence[str]) -> BoardCapacity:
-    """Try each stressor on the board for a second; raises NotApplicable if stress-ng cannot run there."""
-    with board.boot(AS_BOOTED) as booted:
+    """Try each stressor on the board for a second.
+
+    Raises NotApplicable if stress-ng cannot run there, FastenoughError while another bench measures on the board.
+    """
+    with board.boot(AS_BOOTED) as booted, Settings(booted.link):
         present = _working(booted, [name for name in STRESSORS if not only or name in only])
         cpus = (collect(booted.link, ("cpu",)).get("cpu") or {}).get("count") or 1
         free = next(

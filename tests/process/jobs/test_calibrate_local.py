@@ -23,9 +23,11 @@ from fastenough.implementations import IMPLEMENTATIONS
 from fastenough.implementations.core_user import CoreUser
 from fastenough.implementations.task import Probing
 from fastenough.jobs.calibrate import WitnessResult, calibrate, timer_finds
+from fastenough.jobs.hunt import examine_board
 from fastenough.jobs.injectors import HogInjector, InjectionPlan
 from fastenough.link import LocalLink
 from fastenough.model import BadInput, Configuration, FastenoughError
+from fastenough.settings import Settings
 from tests.support.cli_calls import command_line
 from tests.support.json_documents import require_valid
 from tests.support.privileges import needs_root
@@ -48,6 +50,15 @@ def test_the_timer_probe_finds_every_delay_and_none_shorter_than_injected(probe_
         assert row.injected_median_ns is not None and row.measured_median_ns is not None
         assert row.injected_median_ns >= row.requested_ns
         assert row.measured_median_ns >= row.injected_median_ns * LEAST_SHARE - LEAST_NS
+
+
+def test_a_board_that_another_bench_measures_is_neither_delayed_nor_loaded() -> None:
+    board = open_board("local")
+    with Settings(LocalLink()):
+        with pytest.raises(FastenoughError, match="another fastenough is measuring"):
+            next(calibrate(board, AS_BOOTED, PLAN))
+        with pytest.raises(FastenoughError, match="another fastenough is measuring"):
+            examine_board(board, ("cpu",))
 
 
 @needs_root("real-time priorities")
