@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from fastenough.board.base import AS_BOOTED, Board, Booted, name_fault
 from fastenough.link import BoardGone, Link
 from fastenough.model import BadInput, Configuration, FastenoughError
+from fastenough.settings import default_journal, locked
 from fastenough.words import output_lines
 
 Ask = Callable[[str, str, str], None]
@@ -87,8 +88,11 @@ class SwitchableBoard:
         return self._up(configuration, old_boot_id, stack)
 
     def _reboot(self, select: Sequence[str]) -> str:
-        """Select the next boot and reboot; return the id of the boot that ends."""
-        with self.board.boot(AS_BOOTED) as booted:
+        """Select the next boot and reboot; return the id of the boot that ends.
+
+        Raise BoardBusy while another bench measures on the board.
+        """
+        with self.board.boot(AS_BOOTED) as booted, locked(default_journal(booted.link)):
             link = booted.link.raised
             old_boot_id = _boot_id(link)
             selected = link.run([*_AS_ROOT, *select], _SELECT_S)

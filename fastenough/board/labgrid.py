@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from fastenough.board.base import (
     configuration_in,
     installed_module,
     kernel_profile,
+    name_fault,
     require_configuration,
 )
 from fastenough.board.console import Console
@@ -37,6 +38,7 @@ from fastenough.link import BoardGone
 from fastenough.link.agent import AgentLink
 from fastenough.link.ssh import OWN_FILE, Address, SshLink, open_ssh, parse_address
 from fastenough.model import BadInput, FastenoughError, NotApplicable
+from fastenough.settings import BoardBusy, journal_of, locked
 from fastenough.words import LINE_CHARS, output_lines
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ _ACT_S = 60.0
 _TRANSITION_S = 600.0
 _BOOT_S = 180.0
 _RETRY_S = 1.0
+_UPTIME_MARGIN_S = 10.0
+"""Maximum error of a board's uptime: its clock may not be calibrated yet."""
 _QUIET = {"GRPC_ENABLE_FORK_SUPPORT": "0", "GRPC_VERBOSITY": "NONE"}
 _MOST_REASON_CHARACTERS = 500
 _MOST_OUTPUT_BYTES = 16 << 20
@@ -157,6 +161,7 @@ class LabgridBoard:
     def boot(self, configuration: str) -> Iterator[Booted]:
         require_configuration(self, configuration)
         resources = _act(self.place, "acquire")
+        journal: Path | None = None
         try:
             service = resources.get("service")
             if not service:
@@ -164,25 +169,61 @@ class LabgridBoard:
                     f"{self.name} has no NetworkService, so its address is unknown; export one for it, "
                     "or define one in the LG_ENV file"
                 )
-            if configuration in self._states:  # before the console is read here: the strategy needs it
-                _act(self.place, f"transition {configuration}", _TRANSITION_S)
-            with closing(Console(resources.get("console"))) as console:
-                if configuration == POWER_CYCLED:
-                    _act(self.place, "cycle")
-                with closing(self._connect(address_of(service), console)) as link:
-                    profile = kernel_profile(link)
-                    yield Booted(
-                        link,
-                        configuration_in(profile, configuration),
-                        OWN_FILE,
-                        last_words=partial(_last_words, link, console),
-                        module=partial(installed_module, link),
-                        kernel=profile.get("kernel") or {},
-                    )
+            address = address_of(service)
+            journal = journal_of(f"ssh://{address}")
+            with ExitStack() as stack:
+                with self._locked(journal, configuration):
+                    link, console = self._up(configuration, address, resources.get("console"), stack)
+                profile = kernel_profile(link)
+                if fault := name_fault(profile.get("kernel") or {}, configuration):
+                    raise FastenoughError(f"{self.name}: {fault}")
+                yield Booted(
+                    link,
+                    configuration_in(profile, configuration),
+                    OWN_FILE,
+                    last_words=partial(_last_words, link, console),
+                    module=partial(installed_module, link),
+                    kernel=profile.get("kernel") or {},
+                )
         finally:
             if not self.keep_acquired:
-                with contextlib.suppress(FastenoughError):
-                    _act(self.place, "release")
+                self._release(journal)
+
+    def _locked(self, journal: Path, configuration: str) -> AbstractContextManager[None]:
+        """Context in which the board may be switched; entering it raises BoardBusy if another bench measures there."""
+        return contextlib.nullcontext() if configuration == AS_BOOTED or self.keep_acquired else locked(journal)
+
+    def _up(
+        self, configuration: str, address: Address, port: Mapping[str, Any] | None, stack: ExitStack
+    ) -> tuple[SshLink, Console]:
+        """Switch the board to the configuration; return the link to it and its console."""
+        if configuration in self._states:  # before the console is read here: the strategy needs it
+            _act(self.place, f"transition {configuration}", _TRANSITION_S)
+        console = stack.enter_context(closing(Console(port)))
+        begin_mono_s = time.monotonic()
+        if configuration == POWER_CYCLED:
+            _act(self.place, "cycle")
+        link = stack.enter_context(closing(self._connect(address, console)))
+        if configuration == POWER_CYCLED:
+            uptime_s, cycle_s = _uptime_s(link), time.monotonic() - begin_mono_s
+            if uptime_s > cycle_s + _UPTIME_MARGIN_S:
+                raise FastenoughError(
+                    f"{self.name}: the power cycle did not restart it: it has been up for {uptime_s:.0f} s; "
+                    "check which outlet its power port names"
+                )
+        return link, console
+
+    def _release(self, journal: Path | None) -> None:
+        """Release the place, unless another bench of this user measures there."""
+        with contextlib.suppress(FastenoughError), ExitStack() as stack:
+            try:
+                if journal is not None:
+                    stack.enter_context(locked(journal))
+            except BoardBusy:
+                return
+            except FastenoughError:  # without a usable journal, no bench measures there
+                pass
+            _act(self.place, "release")
 
     def _connect(self, address: Address, console: Console) -> SshLink:
         """Return the link once the board has booted; raise BoardGone with the last console output."""
@@ -194,6 +235,14 @@ class LabgridBoard:
                 if time.monotonic() > deadline_mono_s:
                     raise BoardGone("; ".join((str(error), *console.last_words()))) from error
             time.sleep(_RETRY_S)
+
+
+def _uptime_s(link: SshLink) -> float:
+    """Return the time since the board's kernel started."""
+    try:
+        return float(link.read("/proc/uptime").split()[0])
+    except (OSError, ValueError, IndexError) as error:
+        raise FastenoughError(f"{link.name}: cannot read /proc/uptime: {error}") from error
 
 
 def _last_words(link: SshLink, console: Console) -> list[str]:

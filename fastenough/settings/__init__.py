@@ -6,8 +6,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -17,19 +17,29 @@ from fastenough.link import Link
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.recording import head
 from fastenough.registry import listed
-from fastenough.settings.journal import Journal, JournalEntry, UnusableEntry, lock_machine, place_and_original
+from fastenough.settings.journal import (
+    BoardBusy,
+    Journal,
+    JournalEntry,
+    UnusableEntry,
+    lock_machine,
+    place_and_original,
+)
 from fastenough.settings.place import FilePlace, Place, PlaceGone
 from fastenough.settings.setting import Requested, Setting, difference, print_settings, restored_text
 
 __all__ = [
     "SETTINGS",
     "STATE_SETTING",
+    "BoardBusy",
     "Setting",
     "Settings",
     "default_journal",
     "difference",
     "is_in_effect",
+    "journal_of",
     "journals",
+    "locked",
     "print_settings",
     "restore",
     "restored_text",
@@ -66,15 +76,33 @@ STATE_SETTING = "FASTENOUGH_STATE"
 
 def default_journal(link: Link) -> Path:
     """Return the path of a board's journal: one per board, whatever the store."""
-    if link.own_directory is not None:
-        directory = link.own_directory
+    return journal_of(link.name, link.own_directory)
+
+
+def journal_of(name: str, own_directory: Path | None = None) -> Path:
+    """Return the path of the journal of a board by the name of its link, such as ``ssh://user@host:22``."""
+    if own_directory is not None:
+        directory = own_directory
     elif os.environ.get(STATE_SETTING):
         directory = Path(os.environ[STATE_SETTING])
     elif os.geteuid() == 0:
         directory = Path("/var/lib/fastenough")
     else:
         directory = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "fastenough"
-    return directory / f"{link.name.replace('/', '_')}.journal"
+    return directory / f"{name.replace('/', '_')}.journal"
+
+
+@contextmanager
+def locked(journal: Path) -> Iterator[None]:
+    """Context in which no other bench can begin to measure on the board of this journal.
+
+    Raise BoardBusy if one measures already, FastenoughError if the journal is not usable.
+    """
+    board_journal = Journal(journal)
+    try:
+        yield
+    finally:
+        board_journal.close()
 
 
 def place_name(entry: JournalEntry, link: Link) -> str:

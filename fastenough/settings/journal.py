@@ -104,8 +104,12 @@ def lock_machine() -> int | None:
     return machine
 
 
-def _busy(locked: Path, named: Path) -> FastenoughError:
-    return FastenoughError(
+class BoardBusy(FastenoughError):
+    """Another bench is measuring on the board."""
+
+
+def _busy(locked: Path, named: Path) -> BoardBusy:
+    return BoardBusy(
         f"another fastenough is measuring on this board ({lock_holder(locked) or 'a process'} holds {named}); "
         "wait for it, or stop it"
     )

@@ -20,6 +20,7 @@ from fastenough.link import BoardGone, LocalLink
 from fastenough.link.fake import FakeLink
 from fastenough.link.ssh import CONFIG_SETTING
 from fastenough.model import FastenoughError
+from fastenough.settings import BoardBusy, Settings
 from tests.support.privileges import own_mounts
 from tests.support.ssh_boards import NAME, ssh_server
 
@@ -74,6 +75,13 @@ def test_it_is_rebooted_into_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             ids.append((tmp_path / "boot_id").read_text())
         assert len(set(ids)) == 3
         assert (tmp_path / "chosen").read_text() == "stock\nrt\n"
+
+
+def test_a_board_that_another_bench_measures_is_not_rebooted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with _board(tmp_path, monkeypatch), open_board(NAME).boot("any") as booted, Settings(booted.link):
+        with pytest.raises(BoardBusy), _changed(tmp_path, {"stock": ""}).boot("stock"):
+            pass
+        assert (tmp_path / "boot_id").read_text() == "first\n"
 
 
 def test_what_came_up_must_be_what_was_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

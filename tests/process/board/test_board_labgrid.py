@@ -12,7 +12,8 @@ import pytest
 from fastenough.board import AS_BOOTED, open_board
 from fastenough.board.labgrid import COORDINATOR_SETTING, POWER_CYCLED
 from fastenough.link import BoardGone
-from fastenough.model import BadInput, NotApplicable
+from fastenough.model import BadInput, FastenoughError, NotApplicable
+from fastenough.settings import BoardBusy, Settings
 from tests.support.labgrid_lab import Lab, client, free_port, holder, refused, reserved
 from tests.support.processes import eventually
 from tests.support.ssh_boards import Server
@@ -21,7 +22,8 @@ pytestmark = [pytest.mark.machines, pytest.mark.usefixtures("at_lab")]
 
 
 @pytest.mark.slow
-def test_a_place_is_held_switched_reached_and_let_go(server: Server, lab: Lab) -> None:
+def test_a_place_is_held_switched_reached_and_let_go(server: Server, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastenough.board.labgrid._uptime_s", lambda link: 1.0)
     lab.switch.said.clear()
     with open_board("labgrid:board").boot(POWER_CYCLED) as booted:
         assert booted.link.run([booted.probe, "--version"]).status == 0
@@ -30,6 +32,24 @@ def test_a_place_is_held_switched_reached_and_let_go(server: Server, lab: Lab) -
     assert lab.switch.said == [("/relay/0/value", b"0"), ("/relay/0/value", b"1")]
     assert "None" in holder(lab)
     assert eventually(lambda: not server.processes())
+
+
+def test_a_board_that_was_not_restarted_is_not_power_cycled(lab: Lab) -> None:
+    """The switch is not that of the board: this machine stays up."""
+    refused(FastenoughError, "did not restart it: it has been up for", configuration=POWER_CYCLED)
+    assert "None" in holder(lab)
+
+
+def test_a_board_that_another_bench_measures_is_neither_switched_nor_released(lab: Lab) -> None:
+    board = open_board("labgrid:board")
+    with board.boot(AS_BOOTED) as booted, Settings(booted.link):
+        lab.switch.said.clear()
+        refused(BoardBusy, "another fastenough is measuring", configuration=POWER_CYCLED)
+        with board.boot(AS_BOOTED) as again, pytest.raises(BoardBusy), Settings(again.link):
+            pass
+        assert lab.switch.said == []
+        assert "None" not in holder(lab)
+    assert "None" in holder(lab)
 
 
 def test_as_booted_switches_nothing(lab: Lab) -> None:

@@ -58,6 +58,14 @@ parameters = { interval = "5ms" }
 Environment = Callable[..., Path]
 
 
+@pytest.fixture(autouse=True)
+def running(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
+    """The kernel that every board states; its preemption model is unknown until a test states one."""
+    kernel: dict[str, str | None] = {"release": "6.1.0", "preemption": None}
+    monkeypatch.setattr("fastenough.board.labgrid.kernel_profile", lambda link: {"kernel": kernel})
+    return kernel
+
+
 @pytest.fixture
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
     """Makes an environment for the place, and labgrid use it."""
@@ -127,6 +135,15 @@ def test_a_configuration_is_reached_through_the_strategy(lab: Lab, environment: 
     assert _switched(path) == ["off", "on"]
     assert "None" in holder(lab)
     assert with_words(str(path.with_name("loader"))) == []
+
+
+@pytest.mark.slow
+def test_a_state_whose_name_contradicts_the_kernel_is_refused(
+    environment: Environment, running: dict[str, str | None]
+) -> None:
+    environment("BootStrategy")
+    running["preemption"] = "none"
+    refused(FastenoughError, "the name means a kernel with PREEMPT_RT", configuration="rt")
 
 
 def test_as_booted_leaves_the_strategy_alone(environment: Environment) -> None:
