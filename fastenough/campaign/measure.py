@@ -48,8 +48,8 @@ _END_TIMEOUT_S = 20.0
 class BoardSetup:
     """What the runs of one board in one configuration have in common.
 
-    ``settings``: the settings of all runs, as read back; ``late``: settings to be made within each run.  ``journal``:
-    file with the settings to restore after each run.
+    ``settings``: the settings of all runs, as read back; ``settings_now``: read them again; ``late``: settings to be
+    made within each run.  ``journal``: file with the settings to restore after each run.
     """
 
     plan: Plan
@@ -57,6 +57,7 @@ class BoardSetup:
     booted: Booted
     journal: Path
     settings: Sequence[RecordedSetting] = ()
+    settings_now: Callable[[], Sequence[RecordedSetting]] = tuple
     late: Mapping[str, Any] = field(default_factory=dict)
     instrument: OpenInstrument | None = None
 
@@ -215,6 +216,8 @@ class _Run:
                 self.spec.implementation,
                 self.main,
             )
+        for transcript in (self.main, self.own):
+            transcript.settings_now = self.site.settings_now
 
     def _report(self, phase: str) -> None:
         self.context.report(phase, self.main)

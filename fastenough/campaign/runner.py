@@ -114,7 +114,8 @@ class _Runner:
     stopping: StopRequest
     journal: Path | None
     tell: Tell | None
-    bench_settings: list[RecordedSetting] | None = None
+    bench_settings: Settings | None = None
+    bench_entries: Sequence[RecordedSetting] = ()
 
     def __post_init__(self) -> None:
         self.left = [spec for spec in self.specs if not self.ledger.has(spec)]
@@ -171,10 +172,10 @@ class _Runner:
         recorded = recorded_board(board.name, booted.link, self.store)
         if recorded.note is not None:
             self._print_once(recorded.note)
-        entries = self._settings(booted, stack, bench)
+        entries, settings_now = self._settings(booted, stack, bench)
         late = {name: value for name, value in self.plan.settings.items() if self._is_late(name)}
         journal = run_journal(self.journal or default_journal(booted.link))
-        return BoardSetup(self.plan, recorded, booted, journal, entries, late, instrument)
+        return BoardSetup(self.plan, recorded, booted, journal, entries, settings_now, late, instrument)
 
     def _up(
         self, board: Board, configuration: str, first: RunSpec, stack: ExitStack
@@ -236,24 +237,40 @@ class _Runner:
     def _is_late(self, name: str) -> bool:
         return name in LATE_SETTINGS and any(entry.probe in GPIO_PROBES for entry in self.plan.entries)
 
-    def _settings(self, booted: Booted, stack: ExitStack, bench: ExitStack) -> list[RecordedSetting]:
-        """Make the plan's settings (the bench's once, the board's per configuration); return them as read back."""
+    def _settings(
+        self, booted: Booted, stack: ExitStack, bench: ExitStack
+    ) -> tuple[list[RecordedSetting], Callable[[], Sequence[RecordedSetting]]]:
+        """Make the plan's settings (the bench's once, the board's per configuration).
+
+        Returns them as read back, and a function that reads them again, since they may change between two runs.
+        """
         on_bench = booted.link.name == "local"
-        if not on_bench and self.bench_settings is None:
-            values = {name: value for name, value in self.plan.settings.items() if name in BENCH_SETTINGS}
-            self.bench_settings = self._apply(bench.enter_context(Settings(LocalLink())), values) if values else []
+        of_bench = {name: value for name, value in self.plan.settings.items() if name in BENCH_SETTINGS}
+        if not on_bench and of_bench and self.bench_settings is None:
+            self.bench_settings = bench.enter_context(Settings(LocalLink()))
+            self.bench_entries = self._apply(self.bench_settings, of_bench)
         values = {
             name: value
             for name, value in self.plan.settings.items()
             if (on_bench or name not in BENCH_SETTINGS) and not self._is_late(name)
         }
-        made = self._apply(stack.enter_context(Settings(booted.link, self.journal)), values)
-        return [*(self.bench_settings or []), *made] if not on_bench else [*made]
+        settings = stack.enter_context(Settings(booted.link, self.journal))
+        made = self._apply(settings, values)
+        if on_bench or self.bench_settings is None:
+            return made, partial(_read_again, [settings], booted)
+        return [*self.bench_entries, *made], partial(_read_again, [self.bench_settings, settings], booted)
 
     def _apply(self, settings: Settings, values: Mapping[str, Requested]) -> list[RecordedSetting]:
         entries = settings.apply_all(values)
         print_settings(settings.restored, settings.warnings, entries, self.tell)
         return entries
+
+
+def _read_again(made: Sequence[Settings], booted: Booted) -> list[RecordedSetting]:
+    """Return the present values of settings; none of a board that starts anew for each measurement."""
+    if booted.set_phase is not None:
+        return []
+    return [entry for settings in made for entry in settings.read_again()]
 
 
 def on_board(plan: Plan, board: str) -> Plan:

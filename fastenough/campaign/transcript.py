@@ -25,6 +25,7 @@ from fastenough.recording.building import (
     unmeasured_end,
     unmeasured_head,
     with_load,
+    with_settings,
 )
 from fastenough.recording.head import End, RecordedSetting
 from fastenough.recording.lines import JsonLine
@@ -90,7 +91,8 @@ class Transcript:
 
     The stored format version is the bench's, whatever the probe's.  ``prove``: return whether the load ran; ``used``:
     return the load's activity since the last call, for each interval.  ``revise``: return the end line in place of the
-    probe's.  ``implementation``: name of the implementation if the probe does not know it.
+    probe's.  ``settings_now``: read the bench's settings again, at the end.  ``implementation``: name of the
+    implementation if the probe does not know it.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class Transcript:
         self._used = used
         self._by = {} if implementation is None else {"implementation": implementation}
         self.revise: Callable[[JsonLine], JsonLine] = dict
+        self.settings_now: Callable[[], Sequence[RecordedSetting]] = tuple
         self._turn = threading.RLock()
         self._version = VERSIONS[-1]
         self._head_line: JsonLine = {}
@@ -184,11 +187,18 @@ class Transcript:
                 self.worst_ns[name] = max(entry["max"], self.worst_ns.get(name, entry["max"]))
 
     def _end(self, end: JsonLine) -> None:
-        completed = completed_end(self.revise(upgraded_end(end, self._head_line)), self._prove())
+        end = with_settings(self.revise(upgraded_end(end, self._head_line)), self._settings_at_end())
+        completed = completed_end(end, self._prove())
         self._write(line_bytes(completed))
         self.tally = replace(self.tally, counters=completed["counters"])
         self.outcome = Outcome(completed["outcome"])
         self.reasons = tuple(map(str, completed["reasons"]))
+
+    def _settings_at_end(self) -> Sequence[RecordedSetting]:
+        """Return the bench's settings as they are now; none if the board does not answer."""
+        with suppress(FastenoughError, OSError):
+            return self.settings_now()
+        return ()
 
     def _write(self, raw: bytes) -> None:
         assert self.writer is not None, "the head begins the run"

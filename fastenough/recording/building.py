@@ -265,12 +265,20 @@ def end_line(end: End) -> JsonLine:
         "events_dropped": end.events_dropped,
     }
     if end.settings is not None:
-        line["settings"] = [
-            {"name": setting.name, **_whose(setting), "in_effect": setting.in_effect} for setting in end.settings
-        ]
+        line["settings"] = list(map(_setting_after, end.settings))
     if end.samples is not None:
         line["samples"] = {"kept": end.samples.stored, "lost": end.samples.lost}
     return line if end.load is None else line | {"load": proof_line(end.load)}
+
+
+def _setting_after(setting: RecordedSetting) -> JsonLine:
+    """One entry of the end's ``settings``."""
+    return {"name": setting.name, **_whose(setting), "in_effect": setting.in_effect}
+
+
+def with_settings(line: JsonLine, after: Sequence[RecordedSetting]) -> JsonLine:
+    """An end with more settings, as read back after the run."""
+    return line | {"settings": [*(line.get("settings") or ()), *map(_setting_after, after)]} if after else line
 
 
 def event_line(event: Event) -> JsonLine:

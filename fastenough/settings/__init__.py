@@ -7,7 +7,7 @@ import errno
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +25,7 @@ from fastenough.settings.journal import (
     lock_machine,
     place_and_original,
 )
-from fastenough.settings.place import FilePlace, Place, PlaceGone
+from fastenough.settings.place import FilePlace, Place, PlaceGone, TaskPlace
 from fastenough.settings.setting import Requested, Setting, difference, print_settings, restored_text
 
 __all__ = [
@@ -166,6 +166,7 @@ class Settings:
         self._boot_id = _boot_id(link)
         self.warnings: list[str] = []
         self.restored: tuple[str, ...] = ()
+        self._applied: dict[tuple[str, str | None, int | None], Place] = {}
         with ExitStack() as opened:
             default = default_journal(link)
             self._path = journal_path or default
@@ -198,6 +199,19 @@ class Settings:
                 entries.append(self._set(name, place, value))
             except PlaceGone:
                 continue
+            self._applied[entries[-1].place] = place
+        return entries
+
+    def read_again(self) -> list[head.RecordedSetting]:
+        """Return the present values of the files and tasks that were set, for the end of a recording.
+
+        Those that can no longer be read are omitted.  Pins, modules and traces may change with the measured task.
+        """
+        entries = []
+        for (name, thread, cpu), place in self._applied.items():
+            if isinstance(place, FilePlace | TaskPlace):
+                with suppress(PlaceGone, OSError):
+                    entries.append(head.RecordedSetting(name, None, place.read(self._link), cpu, thread))
         return entries
 
     def apply_all(self, all_requested: Mapping[str, Requested]) -> list[head.RecordedSetting]:

@@ -364,6 +364,46 @@ def test_settings_of_a_plan_are_in_every_head(store: Store, probe_binary: str) -
         _run(store, Plan("set", plan.entries, settings={"rt-ceiling": 100}), probe_binary)
 
 
+class _OwnSwappiness(LocalLink):
+    """This machine, with a swappiness of its own."""
+
+    path, value = "/proc/sys/vm/swappiness", b"60"
+
+    def read(self, path: str) -> bytes:
+        return self.value if path == self.path else super().read(path)
+
+    def write(self, path: str, content: bytes) -> None:
+        assert path == self.path
+        self.value = content
+
+    def exists(self, path: str) -> bool:
+        return path == self.path or super().exists(path)
+
+
+def test_a_setting_that_changes_between_runs_breaks_all_later_ones(store: Store, probe_binary: str) -> None:
+    plan = Plan("set", (Entry("timer", ("none",), 0.5, PARAMETERS, repeat=3),), settings={"swappiness": 10})
+    link = _OwnSwappiness()
+
+    def change(progress: Progress) -> None:
+        if progress.run == 2 and progress.phase == "measuring":
+            link.value = b"40"
+
+    campaign = run_campaign(
+        plan,
+        store,
+        change,
+        journal=store.path / "journal",
+        opened=lambda name: LocalBoard(link, probe_binary),
+    )
+    changes = [present(store.load(run).end, "end").changes for run in campaign.runs]
+    assert [[(change.name, change.before, change.after) for change in of_run] for of_run in changes] == [
+        [],
+        [("swappiness", "10", "40")],
+        [("swappiness", "10", "40")],
+    ]
+    assert link.value == b"60"
+
+
 def test_a_setting_of_the_input_pin_applies_to_runs_without_pins(store: Store, probe_binary: str) -> None:
     """For runs with pins it is made late; no run ignores it."""
     pins = Entry("periodic", ("none",), 0.2, {"chip": ("none",), "out": (1,)})
