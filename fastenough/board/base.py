@@ -151,10 +151,15 @@ def kernel_profile(link: Link) -> Mapping[str, Any]:
 def checked_profile(link: Link, name: str) -> Mapping[str, Any]:
     """Return these facts of a board measured as booted; raise BadInput if the name contradicts the kernel."""
     profile = kernel_profile(link)
+    require_name(profile, name)
+    return profile
+
+
+def require_name(profile: Mapping[str, Any], name: str) -> None:
+    """Raise BadInput if the name of a configuration contradicts the kernel in the profile."""
     fault = name_fault(profile.get("kernel") or {}, name)
     if fault:
         raise BadInput(f"{fault}; boot the kernel that matches the name, or choose another name")
-    return profile
 
 
 def name_fault(kernel: Mapping[str, Any], name: str) -> str:

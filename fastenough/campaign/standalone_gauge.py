@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, replace
 
 from fastenough.board import configuration_in, marks_in
+from fastenough.board.base import require_name
 from fastenough.campaign.board_name import recorded_board
 from fastenough.campaign.ledger import new_campaign
 from fastenough.campaign.transcript import RunStore, Writer
@@ -31,12 +32,17 @@ class StatedBoard:
     load: str | None = None
 
     def added(self, store: RunStore) -> HeadAdditions:
-        """Return the additions to the head of a recording in a store."""
+        """Return the additions to the head of a recording in a store.
+
+        Raise BadInput if the stated configuration contradicts the kernel of this machine.
+        """
         load = LoadStated(self.load) if self.load else None
         stated = Configuration(self.configuration) if self.configuration is not None else None
         if self.board != LOCAL:
             return HeadAdditions(self.board, stated, load)
         profile = collect(LocalLink())
+        if stated is not None:
+            require_name(profile, stated.name)
         booted = configuration_in(profile)
         return HeadAdditions(
             recorded_board(LOCAL, LocalLink(), store).name,

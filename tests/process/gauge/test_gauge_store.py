@@ -16,7 +16,7 @@ from fastenough.analysis import grouped, judge
 from fastenough.campaign.standalone_gauge import StatedBoard, StoredRun
 from fastenough.gauge.run import GaugeRun, Response, RunHead
 from fastenough.gauge.session import Gauge, GaugeLost
-from fastenough.model import Outcome, Requirement, Verdict
+from fastenough.model import BadInput, Outcome, Requirement, Verdict
 from fastenough.recording import Histogram, Recording, RecordingWriter
 from fastenough.recording.building import end_series, interval_series, series_end
 from fastenough.store import Store
@@ -245,6 +245,17 @@ def test_this_machine_s_profile_is_kept_only_where_it_is_the_board(tmp_path: Pat
     assert own.profile is not None and own.profile["kernel"]
     assert own.board
     assert own.profile_sha256
+
+
+def test_the_configuration_of_this_machine_may_not_contradict_its_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = {"kernel": {"release": "6.1.0-30-amd64", "preemption": "voluntary"}}
+    monkeypatch.setattr("fastenough.campaign.standalone_gauge.collect", lambda link: kernel)
+    store = Store(tmp_path / "store")
+    with pytest.raises(BadInput, match="the name means a kernel with PREEMPT_RT"):
+        StatedBoard("local", "rt").added(store)
+    assert StatedBoard("local", "stock").added(store).profile == kernel
 
 
 def test_runs_of_one_gauge_belong_together_whatever_its_port_was_called(tmp_path: Path) -> None:
