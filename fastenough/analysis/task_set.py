@@ -35,8 +35,9 @@ from fastenough.recording import Recording
 from fastenough.recording.histogram import Histogram, IndexArray, bucket_lowest
 
 WAKEUP, GAP = "wakeup", "gap"
-_Act = tuple[str, int | None]
-"""A series by its name, of wake-ups with their period."""
+_Act = tuple[str, int | None, int | None]
+"""A series by its name, of wake-ups with their period and priority; None: any priority."""
+_BUSY_LOOP: _Act = (GAP, None, None)
 LEAST_GAP_NS = 1_000
 """Shorter gaps of a busy loop are its own: reading the clock, and the caches."""
 MOST_STRETCHES = 256
@@ -64,6 +65,14 @@ class TaskSet:
             if not self.cpus
             else tuple(task for task, task_cpu in zip(self.tasks, self.cpus, strict=True) if task_cpu == cpu)
         )
+
+    def acts_on(self, cpu: int) -> tuple[_Act, ...]:
+        """What must be measured on one CPU: a wake-up at each period and priority of its tasks, and a busy loop."""
+        wakeups = ((WAKEUP, task.period_ns, self._stated(task.priority)) for task in self.on(cpu))
+        return (*dict.fromkeys(wakeups), _BUSY_LOOP)
+
+    def _stated(self, priority: int) -> int | None:
+        return None if self.assign_priorities else priority
 
     @property
     def by_cpu(self) -> tuple[tuple[PeriodicTask, ...], ...]:
@@ -132,7 +141,7 @@ def answer_of(task_set: TaskSet, recordings: Sequence[Recording], loads: Sequenc
     """
     measured = measured_of(recordings)
     cpus_needed = sorted(set(task_set.cpus)) or sorted(measured)
-    missing = list(_missing(recordings, cpus_needed, loads))
+    missing = list(_missing(task_set, recordings, cpus_needed, loads))
     cpus = tuple(_on_cpu(task_set, measured[cpu]) for cpu in cpus_needed if cpu in measured)
     demonstrated = bool(cpus) and not missing and all(cpu.schedulable for cpu in cpus)
     return TaskAnswer(
@@ -143,30 +152,51 @@ def answer_of(task_set: TaskSet, recordings: Sequence[Recording], loads: Sequenc
     )
 
 
-def _missing(recordings: Sequence[Recording], cpus: Sequence[int], loads: Sequence[str]) -> Iterator[str]:
+def _missing(
+    task_set: TaskSet, recordings: Sequence[Recording], cpus: Sequence[int], loads: Sequence[str]
+) -> Iterator[str]:
     """Terms of these CPUs that no completed run measured, or not under each load."""
-    measured: dict[int, dict[_Act, set[str | None]]] = {cpu: {} for cpu in cpus}
+    measured: dict[tuple[int, _Act], set[str | None]] = {}
     for recording, series, cpu, _ in _acts(recordings):
-        if recording.outcome is Outcome.COMPLETED and cpu in measured:
-            act = series.name, series.period_ns if series.name == WAKEUP else None
-            measured[cpu].setdefault(act, set()).add(load_name(recording))
+        if recording.outcome is Outcome.COMPLETED:
+            for act in _measured_acts(recording, series):
+                measured.setdefault((cpu, act), set()).add(load_name(recording))
     all_loads = dict.fromkeys(filter(None, [*map(load_name, recordings), *loads]))
     lacking: dict[str, list[int]] = {}
-    for cpu, acts in measured.items():
-        for sentence in _lacking(acts, all_loads):
-            lacking.setdefault(sentence, []).append(cpu)
+    for cpu in cpus:
+        required = task_set.acts_on(cpu)
+        for act in required:
+            for sentence in _lacking(_act_text(act, required), measured.get((cpu, act), ()), all_loads):
+                lacking.setdefault(sentence, []).append(cpu)
     return (f"{words.cpus(of_cpus)}: {sentence}" for sentence, of_cpus in lacking.items())
 
 
-def _lacking(acts: Mapping[_Act, Collection[str | None]], loads: Iterable[str]) -> Iterator[str]:
-    """What was not measured on one CPU."""
-    for name, noun in ((WAKEUP, "wake-up"), (GAP, "busy loop")):
-        periods = [(period_ns, measured) for (of_act, period_ns), measured in acts.items() if of_act == name]
-        if not periods:
-            yield f"no {noun} was measured"
-        for period_ns, measured in periods:
-            which = f" with period {words.exact_time(period_ns)}" if len(periods) > 1 else ""
-            yield from (f"no {noun}{which} was measured under load {load}" for load in loads if load not in measured)
+def _measured_acts(recording: Recording, series: Series) -> tuple[_Act, ...]:
+    """The acts that a series measures: a wake-up also counts for tasks that state no priority."""
+    if series.name == GAP:
+        return (_BUSY_LOOP,)
+    without_priority: _Act = (WAKEUP, series.period_ns, None)
+    priority = recording.head.parameters.get("priority")
+    return (without_priority, (WAKEUP, series.period_ns, priority)) if type(priority) is int else (without_priority,)
+
+
+def _act_text(act: _Act, required: Collection[_Act]) -> str:
+    """The act; a wake-up with what distinguishes it from the other required ones."""
+    name, period_ns, priority = act
+    if name == GAP or period_ns is None:
+        return "busy loop"
+    wakeups = [other for other in required if other[0] == WAKEUP]
+    which = [f"period {words.exact_time(period_ns)}"] if len({period for _, period, _ in wakeups}) > 1 else []
+    which += [f"priority {priority}"] if len({level for _, _, level in wakeups}) > 1 else []
+    return f"wake-up{' with ' if which else ''}{' and '.join(which)}"
+
+
+def _lacking(act_text: str, measured: Collection[str | None], loads: Iterable[str]) -> Iterator[str]:
+    """Under which loads an act was not measured on one CPU."""
+    if not measured:
+        yield f"no {act_text} was measured"
+    else:
+        yield from (f"no {act_text} was measured under load {load}" for load in loads if load not in measured)
 
 
 def _on_cpu(task_set: TaskSet, measured: CpuMeasurement) -> CpuSchedulability:
@@ -385,7 +415,8 @@ def _next_steps(answer: TaskAnswer) -> tuple[str, ...]:
         )
     if answer.missing:
         return (
-            "measure the CPUs of the tasks with the probes timer and spin under each load; --load leaves loads out",
+            "measure the CPUs of the tasks under each load with the probes timer, at each of their periods and "
+            "priorities, and spin; --load leaves loads out",
         )
     if tightest is not None and 0 < tightest.margin.factor < 1:
         return (

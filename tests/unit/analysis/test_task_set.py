@@ -44,6 +44,13 @@ def _wakeups(*cpus: Sequence[int], run_id: str = "timer", limit_ns: int | None =
     return replace(Plan(values, run_id=run_id, head=head), **change)
 
 
+def _timer(*cpus: Sequence[int], ms: int = 1, priority: int = 98, load: str = "none") -> Plan:
+    """As `_wakeups`, with a period and a priority, under a load."""
+    run_id = f"timer-{load}-{ms}-{priority}"
+    plan = _wakeups(*cpus, run_id=run_id, load=load, series={"period_ns": ms * 10**6})
+    return replace(plan, head={"parameters": {"interval_ns": ms * 10**6, "priority": priority}})
+
+
 def _gaps(*cpus: Sequence[Sequence[int]], run_id: str = "spin") -> Plan:
     """A busy loop that spins half of each second: 5,000 readings 100 µs apart, and what took it in each interval."""
     turns: NDArray[np.int64] = np.zeros(5_000, dtype=np.int64)
@@ -121,7 +128,12 @@ def test_answers_follow_from_the_terms_by_hand(tmp_path: Path) -> None:
     """Longest wake-up 50 µs, median 2 µs, 5 µs taken once a second of spinning at most."""
     answer = answer_of(
         task_set_of([LOOP + " priority=80", SLOW + " priority=70"]),
-        _recorded(tmp_path, _wakeups([2_000, 2_000, 50_000]), _gaps([[5_000], []])),
+        _recorded(
+            tmp_path,
+            _timer([2_000, 2_000, 50_000], priority=80),
+            _timer([1_000], ms=10, priority=70),
+            _gaps([[5_000], []]),
+        ),
     )
     loop, slow = answer.cpus[0].responses
     assert answer.conclusion == SCHEDULABLE
@@ -132,7 +144,8 @@ def test_answers_follow_from_the_terms_by_hand(tmp_path: Path) -> None:
 
 
 def test_each_cpu_answers_for_its_own_tasks(tmp_path: Path) -> None:
-    runs = _recorded(tmp_path, _wakeups([5_000], [650_000]), _gaps([[], []], [[], []]))
+    timers = [_timer([5_000], [650_000], ms=ms) for ms in (1, 10)]
+    runs = _recorded(tmp_path, *timers, _gaps([[], []], [[], []]))
     apart = answer_of(task_set_of([LOOP + " cpu=0", SLOW + " cpu=1"]), runs)
     assert apart.conclusion == SCHEDULABLE
     assert [[one.task.name for one in on.responses] for on in apart.cpus] == [["loop"], ["slow"]]
@@ -180,15 +193,43 @@ def test_emulated_times_are_no_measurement(tmp_path: Path) -> None:
     assert judged.next_steps == alone.next_steps
 
 
-def test_a_period_that_one_load_lacks_is_missing(tmp_path: Path) -> None:
-    """Of two tasks on one CPU."""
-    timers = [
-        replace(_wakeups([5_000], run_id=f"{load}-{ms}", load=load), series={"period_ns": ms * 10**6})
-        for load, ms in (("none", 1), ("none", 10), ("io", 1))
-    ]
-    spins = [replace(_gaps([[], []], run_id=f"spin-{load}"), load=load) for load in ("none", "io")]
-    answer = answer_of(task_set_of([LOOP + " cpu=0"]), _recorded(tmp_path, *timers, *spins))
-    assert answer.missing == ("CPU 0: no wake-up with period 10 ms was measured under load io",)
+@pytest.mark.parametrize(
+    ("unmeasured", "missing"),
+    [
+        ((), ()),
+        (("io",), ("CPU 0: no wake-up with {} was measured under load io",)),
+        (("none", "io"), ("CPU 0: no wake-up with {} was measured",)),
+    ],
+)
+@pytest.mark.parametrize(
+    ("other", "which"),
+    [((10, 80), "period 10 ms"), ((1, 50), "priority 50"), ((10, 50), "period 10 ms and priority 50")],
+)
+def test_the_timer_of_a_task_that_a_load_lacks_is_missing(
+    other: tuple[int, int], which: str, unmeasured: tuple[str, ...], missing: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Of two tasks on one CPU, the second of which has another period or priority."""
+    loads, (ms, priority) = ("none", "io"), other
+    timers = [_timer([5_000], ms=1, priority=80, load=load) for load in loads]
+    timers += [_timer([5_000], ms=ms, priority=priority, load=load) for load in loads if load not in unmeasured]
+    spins = [replace(_gaps([[], []], run_id=f"spin-{load}"), load=load) for load in loads]
+    tasks = task_set_of(
+        [
+            "name=loop period=1ms compute=100us priority=80 cpu=0",
+            f"name=other period={ms}ms compute=100us priority={priority} cpu=0",
+        ]
+    )
+    answer = answer_of(tasks, _recorded(tmp_path, *timers, *spins), loads)
+    assert answer.missing == tuple(sentence.format(which) for sentence in missing)
+    assert (answer.conclusion == SCHEDULABLE) == (not missing)
+
+
+def test_a_priority_that_no_task_states_may_be_any(tmp_path: Path) -> None:
+    """The period must be that of the task."""
+    runs = _recorded(tmp_path, _timer([5_000], priority=70), _gaps([[], []]))
+    assert answer_of(task_set_of([LOOP + " cpu=0"]), runs).missing == ()
+    other_period = answer_of(task_set_of([SLOW + " cpu=0"]), runs)
+    assert (other_period.conclusion, other_period.missing) == (NOT_DEMONSTRATED, ("CPU 0: no wake-up was measured",))
 
 
 # --- the verdict
