@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fastenough import words
+from fastenough.analysis import wording
 from fastenough.analysis.assessment import Judgment
 from fastenough.analysis.bootstrap import grown_by, no_interval_of_difference
 from fastenough.analysis.checks import findings_of
@@ -22,7 +23,6 @@ from fastenough.analysis.instructions import InstructionComparison, PathComparis
 from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.merged import grouped, judged_series, load_name
 from fastenough.analysis.nights import NightsEvidence
-from fastenough.analysis.wording import observed
 from fastenough.model import BadInput, Requirement, Verdict
 from fastenough.recording import Recording
 
@@ -483,12 +483,16 @@ def result_without(result: LimitResult, others: Sequence[ExcludedRuns], selectio
 
 
 def requirement_result(limit: Limit, judgment: Judgment, runs: Group, reasons: Sequence[str]) -> LimitResult:
-    """The result of a limit without a baseline."""
-    reason = "; ".join(finding.text for finding in judgment.findings) or "; ".join(reasons)
+    """The result of a limit without a baseline, with the reasons of this judgment alone.
+
+    ``reasons``: of all judged runs; used if the judgment has none of its own.
+    """
+    own = [finding.text for finding in judgment.findings] or wording.reasons((judgment,), judgment.verdict)
+    reason = "; ".join(own or reasons)
     return LimitResult(
         limit,
         judgment.verdict,
-        reason or observed(judgment),
+        reason or wording.observed(judgment),
         subject_of(runs[0]),
         judgment.run_ids,
         sum(run.duration_ns for run in runs),

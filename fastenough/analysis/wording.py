@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fastenough import words
 from fastenough.analysis import sequential
-from fastenough.analysis.assessment import CheckFinding, Judgment
+from fastenough.analysis.assessment import CheckFinding, Judgment, StatedMaximum
 from fastenough.analysis.cpu_evidence import CpuEvidence
 from fastenough.analysis.machine import INSTRUCTIONS, counter_total, counts_instructions, steal_text
 from fastenough.analysis.merged import load_name
@@ -351,16 +352,65 @@ def _measured_reason(label: str, judgment: Judgment, missing: str) -> str:
 
 
 def _pass_reason(label: str, judgment: Judgment, missing: str) -> str:
-    """n and bound of the CPU with the weakest bound."""
-    weakest = max(judgment.evidence, key=lambda result: (result.upper or 0.0, -result.every_ns), default=None)
+    """The weakest bound of all CPUs, and the CPUs that rely on a declared longest burst."""
+    weakest = max(judgment.evidence, key=lambda result: (_rate_upper(result), -result.every_ns), default=None)
     if weakest is None:
         return f"{label}: no series was judged"
-    several = len(judgment.evidence) > 1
-    scope = f"on each CPU{' measured' if judgment.not_measured else ''}, " if several else ""
-    declaration = f"; relies on the declared longest burst of {burst:,}" if (burst := weakest.declared_burst) else ""
+    scope, overall, n = "", "", words.counted(weakest.n, "activation")
+    if len(judgment.evidence) > 1 and any(result.exceeded for result in judgment.evidence):
+        scope, overall = f"weakest evidence: {_place(weakest, judgment.evidence)}, ", "overall "
+        n = words.counted(judgment.n, "activation")
+    elif len(judgment.evidence) > 1:
+        scope = f"on each CPU{' measured' if judgment.not_measured else ''}, "
+        counts = {result.n for result in judgment.evidence}
+        n = f"{'at least ' if len(counts) > 1 else ''}{words.counted(min(counts), 'activation')} each"
     return (
-        f"{label}: {scope}{weakest.text}{declaration}; maximum {words.latency(judgment.maximum_ns)} in "
-        f"{words.counted(weakest.n, 'activation')}{' each' if several else ''}{missing}"
+        f"{label}: {scope}{weakest.text}{_declared_rate(weakest)}{_reliance(judgment)}; {overall}maximum "
+        f"{words.latency(judgment.maximum_ns)} in {n}{missing}"
+    )
+
+
+def _rate_upper(result: StatedMaximum) -> float:
+    """Upper bound on the rate of exceedances per activation, measured or by the declared longest burst.
+
+    0 if none is allowed; infinite if the measured time is unknown.
+    """
+    if result.upper is not None or result.declared_burst is None:
+        return result.upper or 0.0
+    if not result.every_ns:
+        return math.inf
+    return result.declared_burst * result.duration_ns / result.every_ns / result.n
+
+
+def _declared_rate(result: StatedMaximum) -> str:
+    """Suffix of a statement about disturbances: the rate that follows from the declared longest burst."""
+    upper = _rate_upper(result)
+    if result.declared_burst is None or upper >= 1:
+        return ""
+    return f", hence at most {words.rate_at_most(upper)} with the declared longest burst"
+
+
+def _reliance(judgment: Judgment) -> str:
+    """Suffix that names the declared longest burst, and the CPUs that rely on it unless all do."""
+    relying = [result for result in judgment.evidence if result.declared_burst is not None]
+    if not relying:
+        return ""
+    cpus = sorted({cpu for result in relying for cpu in result.cpus})
+    subject = f"{words.cpus(cpus)} " if cpus and len(relying) < len(judgment.evidence) else ""
+    verb = "rely" if subject and len(cpus) > 1 else "relies"
+    return f"; {subject}{verb} on the declared longest burst of {relying[0].declared_burst:,}"
+
+
+def _place(result: StatedMaximum, all_results: Sequence[StatedMaximum]) -> str:
+    """The CPU, with the kind of series or the run where these distinguish the results."""
+    alike = [other for other in all_results if (other.series, other.cpus) == (result.series, result.cpus)]
+    several_kinds = len({other.series for other in all_results}) > 1
+    return ", ".join(
+        (
+            *([result.series] if several_kinds or not result.cpus else []),
+            *([words.cpus(result.cpus)] if result.cpus else []),
+            *([f"run {result.run_ids[0]}"] if len(alike) > 1 else []),
+        )
     )
 
 

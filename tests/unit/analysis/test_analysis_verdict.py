@@ -17,6 +17,7 @@ import pytest
 from fastenough.analysis import LIFE_SAFETY, Assessment, checks, evidence, judge
 from fastenough.analysis.assessment import CheckFinding
 from fastenough.analysis.evidence import Evidence
+from fastenough.analysis.gate import Limit, requirement_result
 from fastenough.model import Requirement, Role, Verdict
 from fastenough.recording import Recording, RecordingWriter, read_recording
 from tests.support.presence import present
@@ -564,6 +565,41 @@ def test_a_pass_that_rests_on_a_declared_burst_says_so(tmp_path: Path, late: Lat
         f"longest burst of {longest}" in assessment.reasons[0],
         any(said in caution for caution in assessment.cautions),
     ) == (rests,) * 3
+
+
+def _single_late(*numbers: int, seed: int = 5) -> dict[str, Any]:
+    """60 s of 2,000 values each; of each CPU so many single late values."""
+    values = latencies(seed, intervals=60, tail_us=1.0)
+    for rows, number in zip(values, numbers, strict=True):
+        for at in np.linspace(999, 60 * 2000 - 1, number, dtype=np.int64):
+            rows[at // 2000][at % 2000] = 300_000
+    return {"values": values, "rise_k": 3, "limit_ns": 200_000}
+
+
+@pytest.mark.parametrize(("few", "bound"), [(3, "1 in 1,090"), (0, "1 in 1,340")])
+def test_a_pass_states_the_weakest_bound_of_all_cpus(tmp_path: Path, few: int, bound: str) -> None:
+    """CPU 0 has enough disturbances for a rate; that of CPU 1 rests on the declared longest burst."""
+    assessment = _judge(tmp_path, _good(**_single_late(40, few)), Requirement(200_000, 0.001, longest_burst=10))
+    assert assessment.verdict is Verdict.PASS
+    assert [result.declared_burst for result in assessment.judgments[0].evidence] == [None, 10]
+    assert bound in assessment.reasons[0] and "CPU 1 relies on the declared longest burst of 10" in _text(assessment)
+    assert f"CPU {int(few > 0)}, " in _text(assessment) and "each" not in _text(assessment)
+    assert "as declared, no disturbance delays more than 10 activations" in assessment.headline
+
+
+def test_a_limit_has_the_reasons_of_its_own_runs(tmp_path: Path) -> None:
+    """One load passes by a declaration; another one fails."""
+    required = Requirement(200_000, 0.001, longest_burst=10)
+    plans = [_good(**_single_late(40, 3)), _good(**_single_late(4000, 4000, seed=6), run_id="run-2", load="io")]
+    runs = [recording(tmp_path, plan) for plan in plans]
+    assessment = judge(runs, required)
+    passed, failed = (
+        requirement_result(Limit("limits.toml:1", required), judgment, [run], assessment.reasons)
+        for judgment, run in zip(assessment.judgments, runs, strict=True)
+    )
+    assert (passed.verdict, failed.verdict) == (Verdict.PASS, Verdict.FAIL)
+    assert "longest burst of 10" in passed.reason and "load io" not in passed.reason
+    assert "4,000 of 120,000" in failed.reason
 
 
 @pytest.mark.check
