@@ -23,6 +23,8 @@ _REASON_ORDER = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE)
 
 _NAMES_MISSING_CPUS = (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.NO_LIMIT)
 """Verdicts whose headline names the CPUs that were not measured."""
+_LISTS_MEASURED = (Verdict.PASS, Verdict.NO_LIMIT, Verdict.BROKEN)
+"""Verdicts whose reasons list the runs without a requirement."""
 _EMULATED = "Emulated: no verdict. The function works; timing must be measured on the real board"
 
 
@@ -153,6 +155,21 @@ def _maxima(judgments: Sequence[Judgment]) -> str:
     return f"Maximum latency {'; '.join(maxima)} (no limit given, so no verdict)"
 
 
+def _invalid(judgments: Sequence[Judgment]) -> str:
+    """How many kinds of runs are invalid, and the maximum of the others, where no limit is given."""
+    measured = [judgment for judgment in judgments if judgment.verdict is Verdict.NO_LIMIT]
+    broken = [judgment for judgment in judgments if judgment.verdict is Verdict.BROKEN]
+    if measured:
+        maxima, verb = _maxima(measured), "is" if len(broken) == 1 else "are"
+        return (
+            f"{len(broken)} of {len(judgments)} kinds of runs {verb} invalid; of the others, "
+            f"{maxima[0].lower()}{maxima[1:]}"
+        )
+    if any(len(judgment.run_ids) > 1 for judgment in broken):
+        return "Measurement invalid: not all runs are valid"
+    return "No valid data was recorded"
+
+
 def _maximum_of(judgments: Sequence[Judgment]) -> str:
     return words.latency_up(max(judgment.maximum_ns or 0.0 for judgment in judgments))
 
@@ -253,7 +270,7 @@ def _measure_longer(judgments: Sequence[Judgment]) -> str:
 def _statement(verdict: Verdict, judgments: Sequence[Judgment], failures: Sequence[Failure], complete: bool) -> str:
     questions = _per_requirement(judgments, verdict, _questioned)
     if not questions:
-        return {Verdict.NO_LIMIT: _maxima(judgments), Verdict.BROKEN: "No valid data was recorded"}.get(
+        return {Verdict.NO_LIMIT: _maxima(judgments), Verdict.BROKEN: _invalid(judgments)}.get(
             verdict, "These runs contain no latency data"
         )
     if verdict is Verdict.PASS:
@@ -517,11 +534,7 @@ def reasons(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
         if judgment.verdict is Verdict.NO_LIMIT
     )
     all_labels = [label for label, _ in labelled]
-    return (
-        _grouped_by_text(ordered, all_labels)
-        + passed
-        + (measured if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else ())
-    )
+    return _grouped_by_text(ordered, all_labels) + passed + (measured if verdict in _LISTS_MEASURED else ())
 
 
 def next_steps(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:

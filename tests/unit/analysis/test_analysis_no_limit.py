@@ -45,6 +45,31 @@ def test_without_a_requirement_what_was_seen_is_told_and_nothing_passes(tmp_path
         assert judge([_run(tmp_path)], Requirement(supported.limit_ns, supported.miss_rate)).verdict is Verdict.PASS
 
 
+def test_an_invalid_load_does_not_hide_the_others(tmp_path: Path) -> None:
+    loads = ("none", "cpu", "io")
+    runs = [
+        _run(tmp_path, run_id=f"run-{2 + place}", load=load, values=latencies(2 + place))
+        for place, load in enumerate(loads)
+    ]
+    failed = _run(tmp_path, run_id="run-9", load="vm", outcome="failed", reasons=("probe killed",))
+    assessment, sound = judge([*runs, failed]), judge(runs)
+    assert (assessment.verdict, sound.verdict) == (Verdict.BROKEN, Verdict.NO_LIMIT)
+    assert "1 of 4 kinds of runs is invalid" in assessment.headline
+    maximum = words.latency_up(max(judgment.maximum_ns or 0.0 for judgment in sound.judgments))
+    assert f"{maximum} in 360,000 wake-ups" in assessment.headline
+    assert len(sound.reasons) == 3 and assessment.reasons[1:] == sound.reasons
+    assert assessment.supported == (), "no limit is supported under each load"
+
+
+@pytest.mark.parametrize(("runs", "none"), [(1, True), (2, False)])
+def test_a_kind_of_runs_with_an_invalid_run_is_invalid(tmp_path: Path, runs: int, none: bool) -> None:
+    """Without any valid run, no valid data was recorded."""
+    failed = _run(tmp_path, run_id="run-9", outcome="failed", reasons=("probe killed",))
+    assessment = judge([failed, *(_run(tmp_path, values=latencies(2)) for _ in range(runs - 1))])
+    assert assessment.verdict is Verdict.BROKEN and len(assessment.judgments) == 1
+    assert ("No valid data" in assessment.headline) is none
+
+
 @pytest.mark.parametrize(
     ("n", "said"),
     [
