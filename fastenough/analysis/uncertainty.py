@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fastenough import words
 from fastenough.analysis.differences import kind_text
@@ -241,19 +241,24 @@ def true_text(latency: LatencyUncertainty) -> str:
     )
 
 
-def near_limit(values: Sequence[Merged], requirement: Requirement) -> tuple[int, float, float]:
+def near_limit(values: Sequence[Merged], requirement: Requirement) -> tuple[int, float, float, bool, bool]:
     """Values whose true latency may be on the other side of the limit than the printed one.
 
-    Returns their number, and the greatest distances in ns that a true latency may be above and below a value printed
-    at the limit, as far as the contributions are known.
+    Returns their number; the greatest distances in ns that a true latency may be above and below a value printed at the
+    limit, as far as the contributions are known; and whether unknown ones may make it higher, and lower.  Missed
+    periods without a value are none of them: each counts as above the limit.
     """
     count, above_ns, below_ns = 0, 0.0, 0.0
+    unknown_higher = unknown_lower = False
     for merged in values:
         at_limit = Printed(MAXIMUM, float(requirement.limit_ns), float(requirement.limit_ns))
-        uncertainty = _combined(at_limit, _bounds(_ways(merged.parts, merged.unit_ns), at_limit))
+        ways = [replace(by, uncharged=False) for by in _ways(merged.parts, merged.unit_ns)]
+        uncertainty = _combined(at_limit, _bounds(ways, at_limit))
         above = max(0.0, uncertainty.upper_ns - requirement.limit_ns)
         below = max(0.0, requirement.limit_ns - uncertainty.lower_ns)
         possibly = merged.exceeded(requirement.limit_ns - above)[1]
         surely = merged.exceeded(requirement.limit_ns + below)[0]
         count, above_ns, below_ns = count + possibly - surely, max(above_ns, above), max(below_ns, below)
-    return count, above_ns, below_ns
+        unknown_higher = unknown_higher or uncertainty.unknown_higher
+        unknown_lower = unknown_lower or uncertainty.unknown_lower
+    return count, above_ns, below_ns, unknown_higher, unknown_lower

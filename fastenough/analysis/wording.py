@@ -45,13 +45,16 @@ class Failure:
 
 @dataclass(frozen=True)
 class NearLimit:
-    """Number of values within the measurement uncertainty of the limit; how far above or below a value printed at the
-    limit the true one may be, in ns."""
+    """Number of values within the measurement uncertainty of the limit, as far as its contributions are known; how far
+    above or below a value printed at the limit the true one may be, in ns, and whether unknown contributions may make
+    it higher or lower still."""
 
     requirement: Requirement
     count: int
     above_ns: float
     below_ns: float
+    unknown_higher: bool
+    unknown_lower: bool
 
 
 def _confidence(evidence: CpuEvidence) -> str:
@@ -599,17 +602,38 @@ def cautions(recordings: Sequence[Recording], verdict: Verdict) -> Iterator[str]
 
 
 def uncertain(near: Sequence[NearLimit], verdict: Verdict) -> Iterator[str]:
-    """The caveat that values lie within the measurement uncertainty of the limit."""
+    """The caveat that values lie, or may lie, within the measurement uncertainty of the limit."""
     if verdict is Verdict.BROKEN:
         return
     for values in near:
+        limit = words.exact_time(values.requirement.limit_ns)
+        unknown = values.unknown_higher or values.unknown_lower
         if values.count:
             yield (
-                f"{words.counted(values.count, 'value')} within the measurement uncertainty of the limit "
-                f"{words.exact_time(values.requirement.limit_ns)}: true latencies there are up to "
-                f"{words.round_up(values.below_ns):,} ns lower or {words.round_up(values.above_ns):,} ns higher "
-                "than printed"
+                f"{'At least ' if unknown else ''}{words.counted(values.count, 'value')} within the measurement "
+                f"uncertainty of the limit {limit}: true latencies there are {_distances(values)} than printed"
+                f"{'; some contributions are unknown' if unknown else ''}"
             )
+        elif values.unknown_higher and verdict is not Verdict.FAIL:
+            yield (
+                "True latencies may be higher than printed by an unknown amount, so values up to the limit "
+                f"{limit} may exceed it: some contributions to the measurement uncertainty are unknown"
+            )
+
+
+def _distances(values: NearLimit) -> str:
+    """How far a true latency may be from a value printed at the limit; a side with unknown contributions has no end."""
+    if values.unknown_lower and values.unknown_higher:
+        return "lower or higher by an unknown amount"
+    lower = (
+        "lower by an unknown amount" if values.unknown_lower else f"up to {words.round_up(values.below_ns):,} ns lower"
+    )
+    higher = (
+        "higher by an unknown amount"
+        if values.unknown_higher
+        else f"up to {words.round_up(values.above_ns):,} ns higher"
+    )
+    return f"{lower} or {higher}"
 
 
 def longer_disturbances(judgments: Sequence[Judgment], verdict: Verdict) -> Iterator[str]:

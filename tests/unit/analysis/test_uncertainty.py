@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,10 @@ import pytest
 
 from fastenough.analysis import judge, merge_samples
 from fastenough.analysis.error_sources import Basis, Direction
-from fastenough.analysis.uncertainty import LatencyUncertainty, budget_of, budgets_of
+from fastenough.analysis.uncertainty import LatencyUncertainty, budget_of, budgets_of, near_limit
 from fastenough.gauge.calibration import Reading, fit, usable_tick_ps
 from fastenough.gauge.protocol import Identity
-from fastenough.model import Requirement
+from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
 from tests.support.recordings import PROFILE, Plan, recording
 
@@ -122,6 +122,35 @@ def test_values_within_the_uncertainty_of_the_limit_are_a_caveat(
     run = of_board(tmp_path, [50_000] * 40_000 + values)
     cautions = judge([run], Requirement(100_000)).cautions
     assert any("1 value within the measurement uncertainty of the limit 100 µs" in text for text in cautions) is counted
+
+
+@pytest.mark.parametrize(
+    ("head", "value", "said"),
+    [
+        ({}, 99_990, "lower by an unknown amount or up to 51 ns higher"),
+        ({"cost": {"clock_read_ns": 40}}, 99_990, "lower or higher by an unknown amount"),
+        ({"cost": {"clock_read_ns": 40}}, 90_000, "values up to the limit 100 µs may exceed it"),
+        ({}, 90_000, None),
+    ],
+)
+def test_an_unknown_end_is_not_stated(tmp_path: Path, head: Mapping[str, Any], value: int, said: str | None) -> None:
+    """How long the first reading after a sleep takes is never known, and the step of the clock is not always."""
+    run = of_board(tmp_path, [50_000] * 40_000 + [value], head=head)
+    values = merge_samples([(run, run.series[0])])
+    *_, unknown_higher, unknown_lower = near_limit([values], Requirement(100_000))
+    assert (unknown_higher, unknown_lower) == (bool(head), True)
+    assessment = judge([run], Requirement(100_000))
+    cautions = [text for text in assessment.cautions if "measurement uncertainty" in text]
+    assert assessment.verdict is Verdict.PASS and len(cautions) == (said is not None)
+    assert said is None or said in cautions[0]
+
+
+def test_a_missed_period_without_a_value_counts_as_late_whatever_the_uncertainty(tmp_path: Path) -> None:
+    plan = Plan([[np.full(100, 5_000)]], views=("wakeup",), missed=3, head={"cost": COST})
+    run = recording(tmp_path, replace(plan, first_series={"role": "verdict"}))
+    assert latencies(run)["maximum"].unknown_higher
+    values = merge_samples([(run, run.series[0])])
+    assert not near_limit([values], Requirement(100_000))[3]
 
 
 # The gauge, simulated with its errors -------------------------------------------------------------
