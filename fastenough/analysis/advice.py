@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fastenough import words
-from fastenough.analysis import sequential
+from fastenough.analysis import bounds, sequential
 from fastenough.analysis.approach_rating import MARGINAL_TIMES, NOT_MEASURED, OFF_THE_MAP_TIMES, ApproachRating, Grade
 from fastenough.analysis.assessment import LIFE_SAFETY
-from fastenough.analysis.cpu_evidence import MINIMUM_DURATION_NS
+from fastenough.analysis.cpu_evidence import MINIMUM_DURATION_NS, UNSEEN_WITHOUT_PERIOD
+from fastenough.analysis.power import NO_PASS_WITHOUT_MISSES
 from fastenough.implementations import IMPLEMENTATIONS, TaskKind
 from fastenough.model import Requirement
 
@@ -278,7 +279,7 @@ def _next(ending: Ending, last: Step, requirement: Requirement, probe: str) -> t
     return (
         *last.rating.reasons,
         f"on a {_KERNELS[approach.kernel]} kernel: fastenough run {probe} --implementation "
-        f"{approach.implementations[0]} --load LOADS --duration TIME, {_enough(requirement)}",
+        f"{approach.implementations[0]} --load LOADS --duration TIME{_enough(requirement)}",
     )
 
 
@@ -286,18 +287,22 @@ _KERNELS = {"stock": "stock", "rt": "PREEMPT_RT", "xenomai": "Xenomai"}
 
 
 def _enough(requirement: Requirement) -> str:
-    """Least measurement that gives a verdict, if no value exceeds the limit."""
+    """Suffix: least measurement that gives a PASS if no value exceeds the limit, or that none does."""
+    where = "under each load of the application"
     if requirement.miss_rate == 0:
         least_ns = max(
             MINIMUM_DURATION_NS, sequential.unseen_upper(requirement.confidence) * requirement.return_time_ns
         )
-        return f"at least {words.duration(words.round_up(least_ns))} under each load of the application"
-    needed = sequential.events_upper(0, requirement.confidence) * (requirement.longest_burst or 1)
+        n = bounds.samples_for_unseen_rate(UNSEEN_WITHOUT_PERIOD, requirement.confidence)
+        return (
+            f", at least {words.duration(words.round_up(least_ns))} {where}, and "
+            f"{words.counted(words.round_up(n), 'activation')} if these have no period"
+        )
+    if requirement.longest_burst is None:
+        return f"; {NO_PASS_WITHOUT_MISSES}"
+    needed = sequential.events_upper(0, requirement.confidence) * requirement.longest_burst
     n = words.round_up(needed / requirement.miss_rate)
-    return (
-        f"at least {words.counted(n, 'activation')} and {words.duration(MINIMUM_DURATION_NS)} under each load of "
-        "the application"
-    )
+    return f", at least {words.counted(n, 'activation')} and {words.duration(MINIMUM_DURATION_NS)} {where}"
 
 
 def _own_cautions(

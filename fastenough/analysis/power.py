@@ -33,6 +33,10 @@ from fastenough.recording import Histogram
 
 POWERS = (0.8, 0.95)
 """Probabilities of the verdict for which durations are given."""
+NO_PASS_WITHOUT_MISSES = (
+    "without misses no duration gives a PASS for a miss rate, because a rate needs ten disturbances: pass "
+    "--longest-burst if it is known, or require --miss-rate 0"
+)
 SEED = 20260101
 """Seed of all simulations: the same question gets the same answer."""
 _REPETITIONS, _LEAST_REPETITIONS = 1000, 60

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from fastenough import words
-from fastenough.analysis.power import POWERS, PlannedVerdict
+from fastenough.analysis.power import NO_PASS_WITHOUT_MISSES, POWERS, PlannedVerdict
 from fastenough.cli.commands import Command
 from fastenough.cli.options import (
     DURATION,
@@ -85,10 +85,7 @@ def _notes(plan: DurationPlan) -> Iterator[str]:
         yield "more misses are expected than allowed: no duration gives a PASS, and the likely verdict is FAIL"
     without_misses = any(not planned.misses.rate for planned in plan.verdicts)
     if required.miss_rate and required.longest_burst is None and without_misses:
-        yield (
-            "without misses no duration gives a PASS for a miss rate, because a rate needs ten disturbances: pass "
-            "--longest-burst if it is known, or require --miss-rate 0"
-        )
+        yield NO_PASS_WITHOUT_MISSES
     durations = [duration for planned in plan.verdicts if planned.misses.rate for duration in planned.durations]
     if any(duration.duration_ns is None for duration in durations):
         yield (

@@ -14,7 +14,9 @@ import pytest
 
 from fastenough.analysis.advice import APPROACHES, STRICT, TOLERANT, Advice, Ending, advise
 from fastenough.analysis.approach_rating import ApproachRating, Grade, kernel_of
+from fastenough.analysis.power import NO_PASS_WITHOUT_MISSES
 from fastenough.jobs.advise import AdviceRequest, advise_by_reference, advise_by_runs, current_runs
+from fastenough.jobs.plan_test import plan_assumed
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
 from fastenough.reference import find_reference
@@ -229,6 +231,22 @@ def test_an_interval_astride_the_threshold_is_undecided(tmp_path: Path, store: S
     found = advised(store, [run(tmp_path, "stock", "linux-user", 150, 0.05)], TOLERANT_100US)
     assert (found.ending, len(found.steps)) == (Ending.UNDECIDED, 1)
     assert found.next
+
+
+@pytest.mark.parametrize(
+    ("requirement", "amounts"),
+    [
+        (Requirement(100_000), ("15 s", "30,000 activations")),
+        (Requirement(100_000, 0.001, longest_burst=10), ("38,000 activations", "10 s")),
+        (Requirement(100_000, 0.001), (NO_PASS_WITHOUT_MISSES,)),
+    ],
+)
+def test_the_least_measurement_is_one_that_can_pass(requirement: Requirement, amounts: tuple[str, ...]) -> None:
+    (line,) = advise({}, requirement, probe="timer", basis="").next
+    assert all(amount in line for amount in amounts)
+    assert ("at least" in line) is (NO_PASS_WITHOUT_MISSES not in line)
+    planned = plan_assumed(requirement, 500_000, per_hour=0.0).verdicts[0]
+    assert ("at least" in line) is any(duration.n for duration in planned.durations)
 
 
 def test_an_idle_machine_is_not_good_enough(tmp_path: Path, store: Store) -> None:
