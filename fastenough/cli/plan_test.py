@@ -92,10 +92,20 @@ def _notes(plan: DurationPlan) -> Iterator[str]:
             f"{_NONE}: the expected rate is too close to the allowed rate for a verdict with this probability, or the "
             "verdict takes more than a century"
         )
-    yield "each CPU under each load on each board is judged by itself and needs the whole duration"
+    yield (
+        "each CPU under each load on each board is judged by itself and needs the whole duration; the probabilities "
+        "are those of one CPU under one load, and the same verdict for several is less likely"
+    )
     if plan.boards > 1:
-        chances = " and ".join(words.percent(round(power**plan.boards, 2)) for power in POWERS)
-        yield f"all {words.number(plan.boards)} boards get this verdict in {chances} of cases if they are independent"
+        chances = " and ".join(_chance(power**plan.boards) for power in POWERS)
+        yield (
+            f"one CPU under one load gets this verdict on all {words.number(plan.boards)} boards in {chances} of cases "
+            "if the boards are independent"
+        )
+
+
+def _chance(probability: float) -> str:
+    return "less than 1 %" if probability < 0.01 else words.percent(round(probability, 2))
 
 
 def _print(plan: DurationPlan) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastenough.cli.plan_test import _names_run
-from fastenough.model import BadInput
+from fastenough.cli.plan_test import _names_run, _notes
+from fastenough.jobs.plan_test import plan_assumed
+from fastenough.model import BadInput, Requirement
 from fastenough.store import Store
 from tests.process.cli.test_cli_variants import keep
 from tests.support.cli_calls import command_line
@@ -131,6 +132,12 @@ def test_a_run_has_its_own_interval_and_needs_a_store(home: Path, tmp_path: Path
         done = command_line("plan-test", *ASKED, *words, cwd=cwd)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert words[-2] in done.stderr or "--store" in done.stderr
+
+
+@pytest.mark.parametrize(("boards", "chances"), [(5, "33 % and 77 %"), (100, "less than 1 % and less than 1 %")])
+def test_the_probability_of_several_boards_is_that_of_one_cpu_under_one_load(boards: int, chances: str) -> None:
+    (note,) = [note for note in _notes(plan_assumed(Requirement(100_000), 10**6, boards)) if " boards " in note]
+    assert note.startswith("one CPU under one load") and f"all {boards} boards in {chances} of cases" in note
 
 
 @pytest.mark.slow
