@@ -12,6 +12,7 @@ from fastenough import words
 from fastenough.analysis import sequential
 from fastenough.analysis.assessment import CheckFinding, Judgment, StatedMaximum
 from fastenough.analysis.cpu_evidence import CpuEvidence
+from fastenough.analysis.declared_bursts import declared_bursts, declared_rate, if_declared, rate_upper, reliance
 from fastenough.analysis.machine import INSTRUCTIONS, counter_total, counts_instructions, steal_text
 from fastenough.analysis.merged import load_name
 from fastenough.model import Requirement, Verdict
@@ -277,53 +278,12 @@ def _statement(verdict: Verdict, judgments: Sequence[Judgment], failures: Sequen
             verdict, "These runs contain no latency data"
         )
     if verdict is Verdict.PASS:
-        return f"Fast enough{_if_declared(judgments)}: {_per_requirement(judgments, verdict, _met)}"
+        return f"Fast enough{if_declared(judgments)}: {_per_requirement(judgments, verdict, _met)}"
     if verdict is Verdict.FAIL:
         return f"Too slow: {_failed(failures, len({judgment.probe for judgment in judgments}) > 1)}"
     if verdict is Verdict.INCONCLUSIVE:
         return f"Not enough evidence that {questions}{_measure_longer(judgments) if complete else ''}"
     return f"Measurement invalid; no conclusion whether {questions}"
-
-
-def _declared_bursts(judgments: Sequence[Judgment]) -> list[int]:
-    """The longest bursts declared, not measured, without which something here would not have passed."""
-    return sorted(
-        {
-            result.declared_burst
-            for judgment in judgments
-            for result in judgment.evidence
-            if result.declared_burst is not None
-        }
-    )
-
-
-def _if_declared(judgments: Sequence[Judgment]) -> str:
-    """Suffix of "fast enough" where that rests on a declared longest burst."""
-    bursts = _declared_bursts(judgments)
-    return (
-        f" if, as declared, no disturbance delays more than {words.counted(bursts[-1], 'activation')}" if bursts else ""
-    )
-
-
-def declared(judgments: Sequence[Judgment], verdict: Verdict) -> Iterator[str]:
-    """The caveat that a PASS rests on a declared longest burst, and the longest that was measured."""
-    bursts = _declared_bursts(judgments)
-    if bursts and verdict is Verdict.PASS:
-        longest = max(
-            result.longest
-            for judgment in judgments
-            for result in judgment.evidence
-            if result.declared_burst is not None
-        )
-        yield (
-            "This PASS rests on a declaration: no disturbance delays more than "
-            f"{words.counted(bursts[-1], 'activation')}, including activations seconds apart that have one cause. "
-            + (
-                f"The longest disturbance delayed {longest:,}; fewer than ten disturbances do not test the declaration"
-                if longest
-                else "No activation exceeded the limit, so these runs do not test the declaration"
-            )
-        )
 
 
 _USUAL_PROBE = "timer"
@@ -373,7 +333,7 @@ def _measured_reason(label: str, judgment: Judgment, missing: str) -> str:
 
 def _pass_reason(label: str, judgment: Judgment, missing: str) -> str:
     """The weakest bound of all CPUs, and the CPUs that rely on a declared longest burst."""
-    weakest = max(judgment.evidence, key=lambda result: (_rate_upper(result), -result.every_ns), default=None)
+    weakest = max(judgment.evidence, key=lambda result: (rate_upper(result), -result.every_ns), default=None)
     if weakest is None:
         return f"{label}: no series was judged"
     scope, overall, n = "", "", words.counted(weakest.n, "activation")
@@ -385,40 +345,9 @@ def _pass_reason(label: str, judgment: Judgment, missing: str) -> str:
         counts = {result.n for result in judgment.evidence}
         n = f"{'at least ' if len(counts) > 1 else ''}{words.counted(min(counts), 'activation')} each"
     return (
-        f"{label}: {scope}{weakest.text}{_declared_rate(weakest)}{_reliance(judgment)}; {overall}maximum "
+        f"{label}: {scope}{weakest.text}{declared_rate(weakest)}{reliance(judgment)}; {overall}maximum "
         f"{words.latency(judgment.maximum_ns)} in {n}{missing}"
     )
-
-
-def _rate_upper(result: StatedMaximum) -> float:
-    """Upper bound on the rate of exceedances per activation, measured or by the declared longest burst.
-
-    0 if none is allowed; infinite if the measured time is unknown.
-    """
-    if result.upper is not None or result.declared_burst is None:
-        return result.upper or 0.0
-    if not result.every_ns:
-        return math.inf
-    return result.declared_burst * result.duration_ns / result.every_ns / result.n
-
-
-def _declared_rate(result: StatedMaximum) -> str:
-    """Suffix of a statement about disturbances: the rate that follows from the declared longest burst."""
-    upper = _rate_upper(result)
-    if result.declared_burst is None or upper >= 1:
-        return ""
-    return f", hence at most {words.rate_at_most(upper)} with the declared longest burst"
-
-
-def _reliance(judgment: Judgment) -> str:
-    """Suffix that names the declared longest burst, and the CPUs that rely on it unless all do."""
-    relying = [result for result in judgment.evidence if result.declared_burst is not None]
-    if not relying:
-        return ""
-    cpus = sorted({cpu for result in relying for cpu in result.cpus})
-    subject = f"{words.cpus(cpus)} " if cpus and len(relying) < len(judgment.evidence) else ""
-    verb = "rely" if subject and len(cpus) > 1 else "relies"
-    return f"; {subject}{verb} on the declared longest burst of {relying[0].declared_burst:,}"
 
 
 def _place(result: StatedMaximum, all_results: Sequence[StatedMaximum]) -> str:
@@ -634,6 +563,32 @@ def _distances(values: NearLimit) -> str:
         else f"up to {words.round_up(values.above_ns):,} ns higher"
     )
     return f"{lower} or {higher}"
+
+
+def declared(judgments: Sequence[Judgment], verdict: Verdict) -> Iterator[str]:
+    """The caveat that a PASS rests on a declared longest burst, and the longest that was measured."""
+    bursts = declared_bursts(judgments)
+    if bursts and verdict is Verdict.PASS:
+        yield (
+            "This PASS rests on a declaration: no disturbance delays more than "
+            f"{words.counted(bursts[-1], 'activation')}, including activations seconds apart that have one cause. "
+            + _longest_measured([result for judgment in judgments for result in judgment.evidence])
+        )
+
+
+def _longest_measured(results: Sequence[StatedMaximum]) -> str:
+    """How long the disturbances were whose rate rests on a declared longest burst."""
+    relying = [result for result in results if result.declared_burst is not None]
+    few = [result.longest for result in relying if result.upper is None]
+    if not few:
+        longest = max(math.ceil(result.longest_run) for result in relying)
+        return (
+            f"The longest measured run of late activations has {longest:,}; without the declaration, the data do not "
+            "exclude longer ones"
+        )
+    if not max(few):
+        return "No activation exceeded the limit, so these runs do not test the declaration"
+    return f"The longest disturbance delayed {max(few):,}; fewer than ten disturbances do not test the declaration"
 
 
 def longer_disturbances(judgments: Sequence[Judgment], verdict: Verdict) -> Iterator[str]:
