@@ -136,9 +136,13 @@ class CpuEvidence:
     @property
     def rests_on_burst(self) -> int | None:
         """The declared longest burst, if the requirement is met only under that declaration."""
-        return (
-            self.requirement.longest_burst if self.within and not self.never and not self.disturbances.enough else None
-        )
+        declared = self.requirement.longest_burst
+        if declared is None or self.never or not self.within:
+            return None
+        if not self.disturbances.enough:
+            return declared
+        undeclared = replace(self, requirement=replace(self.requirement, longest_burst=None))
+        return declared if declared >= self.disturbances.longest_run and not undeclared.within else None
 
     @property
     def refuted(self) -> bool:
