@@ -142,7 +142,7 @@ class CpuEvidence:
         if not self.disturbances.enough:
             return declared
         undeclared = replace(self, requirement=replace(self.requirement, longest_burst=None))
-        return declared if declared >= self.disturbances.longest_run and not undeclared.within else None
+        return None if undeclared.within else declared
 
     @property
     def refuted(self) -> bool:
@@ -189,9 +189,14 @@ def p_value_of(disturbances: Disturbances, allowed: float) -> float:
 
 
 def longest_event(disturbances: Disturbances, requirement: Requirement) -> float:
-    """Exceedances that one more disturbance may have: as declared, or estimated from those observed."""
+    """Exceedances that one more disturbance may have: as declared, or estimated from those observed.
+
+    A longer observed run refutes the declaration, which then counts for nothing.
+    """
     declared = requirement.longest_burst
-    return disturbances.longer_run if declared is None else max(disturbances.longest_run, declared)
+    if declared is None or declared < disturbances.longest_run:
+        return disturbances.longer_run
+    return float(declared)
 
 
 def evidence_per_cpu(values: Merged, requirement: Requirement, confidence: float) -> Iterator[CpuEvidence]:
