@@ -341,7 +341,9 @@ class FarmRun:
         cycle = int((self._now_s() - _PULLED_S) // CYCLE_S)
         if cycle != self._looked_back:
             order = history_update.TailOrder(
-                **self._farm_order(), names=list(self._boards), false_changes=self.farm.false_changes
+                **self._farm_order(),
+                names=[board.name for board in self.farm.boards],
+                false_changes=self.farm.false_changes,
             )
             answer = await self._updating.act("tails", history_update.find_tail_changes, order, _TAKE_S)
             self._looked_back = self._looked_back if answer.fault else cycle
