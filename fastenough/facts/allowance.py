@@ -16,8 +16,9 @@ _MOUNTS = "/proc/self/mountinfo"
 _NS_PER_US = 1000
 _MOST_LEVELS = 32
 
-_ORDINARY = re.compile(r"[\w./:@\\,+=-]+")
-"""Characters allowed in names of groups; others could act as a pattern."""
+_UNREADABLE = re.compile(r"[*?[\uFFFD]|(?:^|/)\.\.(?:/|$)")
+"""Parts of a group's path that would name other files: patterns, undecodable bytes, and a group outside the mount."""
+_ESCAPED = re.compile(r"\\([0-7]{3})")
 
 _Budget = tuple[int, int]
 """Granted µs and period in µs."""
@@ -34,10 +35,15 @@ def _allowed(inputs: Inputs) -> str:
 def parse_groups(text: str) -> dict[str, str]:
     """The path of this process's group by controller; "" is the unified hierarchy (version 2)."""
     paths = {}
-    for line in text.splitlines():
+    for line in filter(None, text.split("\n")):
         _, controllers, path = line.split(":", 2)
         paths.update(dict.fromkeys(controllers.split(","), path))
     return paths
+
+
+def _unescaped(text: str) -> str:
+    """A name of mountinfo, which has white space and backslashes as octal numbers."""
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 8)), text)
 
 
 def parse_mounts(text: str) -> dict[str, tuple[str, str]]:
@@ -46,7 +52,7 @@ def parse_mounts(text: str) -> dict[str, tuple[str, str]]:
     for line in text.splitlines():
         fields, _, rest = line.partition(" - ")
         kind, _, options = rest.partition(" ")
-        root, point = fields.split()[3:5]
+        root, point = map(_unescaped, fields.split()[3:5])
         if kind == "cgroup2":
             mounts.setdefault("", (root, point))
         elif kind == "cgroup":
@@ -57,7 +63,9 @@ def parse_mounts(text: str) -> dict[str, tuple[str, str]]:
 
 def _levels(inputs: Inputs, controller: str) -> tuple[int, list[str]]:
     """Version, and the visible folders of the own group and its parents, the own one first."""
-    paths, mounts = parse_groups(inputs.text(_GROUPS)), parse_mounts(inputs.text(_MOUNTS))
+    inputs.text(_GROUPS)  # raises Absent
+    paths = parse_groups(inputs.files[_GROUPS])  # with the white space at the end of a name
+    mounts = parse_mounts(inputs.text(_MOUNTS))
     version = 1 if controller in paths else 2
     hierarchy = controller if version == 1 else ""
     if hierarchy not in paths or hierarchy not in mounts:
@@ -69,7 +77,9 @@ def _levels(inputs: Inputs, controller: str) -> tuple[int, list[str]]:
         raise Absent(f"the control group {paths[hierarchy]} is not among those that are mounted here") from error
     own = PurePosixPath(point) / below
     folders = [own, *(folder for folder in own.parents if folder.is_relative_to(point))]
-    return version, [str(folder) for folder in folders[:_MOST_LEVELS]]
+    if _UNREADABLE.search(str(own)) or len(folders) > _MOST_LEVELS:
+        raise Absent(f"the files of the control group {paths[hierarchy]!r} cannot be read")
+    return version, [str(folder) for folder in folders]
 
 
 def _files(inputs: Inputs) -> list[str]:
@@ -91,7 +101,7 @@ def _files(inputs: Inputs) -> list[str]:
         except (Absent, ValueError, IndexError):
             continue
         paths += [f"{folder}/{file}" for folder in folders for file in files]
-    return [path for path in paths if _ORDINARY.fullmatch(path)]
+    return paths
 
 
 def _quota(inputs: Inputs, folder: str) -> _Budget | None:

@@ -97,6 +97,29 @@ def test_version_2_without_limits() -> None:
     assert profile["control_group"]["nr_throttled"] == 0
 
 
+@pytest.mark.parametrize("name", ["/rt test", "/rt(1)", "/a;b/it's", "/rt\\x", "/rt ", "/$(touch x)"])
+def test_limits_of_a_group_with_an_unusual_name(name: str) -> None:
+    folder = f"/sys/fs/cgroup{name}"
+    group = {"/proc/self/cgroup": f"0::{name}\n", f"{folder}/cpu.max": "10000 100000\n"}
+    stat = {f"{folder}/cpu.stat": "nr_periods 9\nnr_throttled 4\nthrottled_usec 8\n"}
+    profile = collect(FakeLink(VERSION_2 | group | stat))
+    assert profile["cpu_quota"] == {"granted_us": 10_000, "period_us": 100_000}
+    assert profile["control_group"]["nr_throttled"] == 35
+
+
+def test_a_mounted_group_with_a_space_in_its_name() -> None:
+    mounts = VERSION_2["/proc/self/mountinfo"].replace("0:28 / ", "0:28 /rt\\040test ")
+    profile = collect(FakeLink(VERSION_2 | {"/proc/self/cgroup": "0::/rt test\n", "/proc/self/mountinfo": mounts}))
+    assert profile["cpu_quota"] == {"granted_us": 150_000, "period_us": 100_000}
+
+
+@pytest.mark.parametrize("name", ["/rt*", "/a?/b", "/[a]", "/rt\ufffd", "/../x", "/a" * 40])
+def test_limits_of_a_group_whose_files_cannot_be_read_are_unknown(name: str) -> None:
+    profile = collect(FakeLink(VERSION_2 | {"/proc/self/cgroup": f"0::{name}\n"}))
+    for fact in ("cpuset", "cpu_quota", "real_time_budget", "control_group"):
+        assert profile[fact] is None and fact in profile["absent"]
+
+
 def test_the_name_of_a_container_is_no_other_board_but_its_limits_are() -> None:
     def renamed(files: dict[str, str], old: str, new: str) -> dict[str, str]:
         return {path.replace(old, new): text.replace(old, new) for path, text in files.items()}
