@@ -141,7 +141,9 @@ def test_a_relative_sleep_lasts_its_interval_and_the_latency(tmp_path: Path, rel
     told = replace(
         run,
         head=replace(
-            run.head, series=tuple(replace(series, relative=relative and not series.corrected) for series in run.series)
+            run.head,
+            series=tuple(replace(series, relative=relative and not series.corrected) for series in run.series),
+            planned_n=run.duration_ns // 200_000,
         ),
     )
     assert judge([told], LIMIT).verdict is expected

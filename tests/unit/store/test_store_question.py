@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from fastenough.store import Store
 from tests.support.recordings import COUNTERS, Plan, RunFields, recording, write
 
 LIMIT = Requirement(200_000)
+GOLDEN = Path(__file__).resolve().parents[3] / "format" / "golden" / "timer-2.jsonl"
 
 
 def _run(folder: Path, run_id: str, seconds: int, **more: Unpack[RunFields]) -> Recording:
@@ -268,4 +270,6 @@ def test_the_bench_says_in_the_head_how_much_was_planned() -> None:
     assert "planned_n" not in completed_head(
         line | {"parameters": {"loops": 5}}, "id", HeadAdditions(planned_ns=10**10)
     )
+    of_probe = json.loads(GOLDEN.open().readline())
+    assert completed_head(of_probe, "id", HeadAdditions(planned_ns=3 * 10**9))["planned_n"] == 300
     assert "planned_n" not in completed_head(line | {"series": [{}]}, "id", HeadAdditions(planned_ns=10**10))
