@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 from fastenough.facts.fact import Absent, Fact, Inputs
-from fastenough.facts.tasks import parse_task
+from fastenough.facts.tasks import STATS, all_tasks
 
-_STATS = "/proc/[0-9]*/task/[0-9]*/stat"
 _NAMES = (
     "irqbalance",
     "tuned",
@@ -45,10 +44,10 @@ _NAMES = (
 
 
 def _services(inputs: Inputs) -> list[str]:
-    known = {parse_task(text).comm for _, text in inputs.matching(_STATS)}
+    known = {task.comm for task in all_tasks(inputs)}
     if not known:
         raise Absent("no task can be seen")
     return sorted(known & {name[:15] for name in _NAMES})
 
 
-FACTS = (Fact("services", _services, files=(_STATS,), volatile=True),)
+FACTS = (Fact("services", _services, files=(STATS,), volatile=True),)

@@ -8,7 +8,7 @@ from typing import TypedDict
 
 from fastenough.facts.fact import Fact, Inputs
 
-_STATS = "/proc/[0-9]*/task/[0-9]*/stat"
+STATS = "/proc/[0-9]*/task/[0-9]*/stat"
 POLICIES = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
 """Scheduling policies by number (sched.h)."""
 _PF_KTHREAD = 0x00200000
@@ -51,8 +51,9 @@ def is_kernel_thread(text: str) -> bool:
     return bool(int(text.rpartition(")")[2].split()[6]) & _PF_KTHREAD)
 
 
-def _tasks(inputs: Inputs) -> list[TaskStat]:
-    return [parse_task(content) for _, content in inputs.matching(_STATS)]
+def all_tasks(inputs: Inputs) -> list[TaskStat]:
+    """Every thread; the file of one that ended while it was read is empty."""
+    return [parse_task(content) for _, content in inputs.matching(STATS) if content]
 
 
 def _as_entry(task: TaskStat) -> TaskFact:
@@ -60,18 +61,18 @@ def _as_entry(task: TaskStat) -> TaskFact:
 
 
 def _real_time(inputs: Inputs) -> list[TaskFact]:
-    tasks = [task for task in _tasks(inputs) if task.real_time]
+    tasks = [task for task in all_tasks(inputs) if task.real_time]
     return [_as_entry(task) for task in sorted(tasks, key=lambda task: (-task.priority, task.comm, task.tid))]
 
 
 def _interrupt_threads(inputs: Inputs) -> list[TaskFact]:
     """Threads that serve interrupts or timers: irq/N-name, ksoftirqd/N, ktimers/N and their like."""
     names = ("irq/", "ksoftirqd/", "ktimers/", "ktimersoftd/", "rcuc/", "rcub/", "rcu_preempt", "migration/")
-    tasks = [task for task in _tasks(inputs) if task.comm.startswith(names)]
+    tasks = [task for task in all_tasks(inputs) if task.comm.startswith(names)]
     return [_as_entry(task) for task in sorted(tasks, key=lambda task: (task.comm, task.tid))]
 
 
 FACTS = (
-    Fact("real_time_tasks", _real_time, files=(_STATS,), volatile=True),
-    Fact("interrupt_threads", _interrupt_threads, files=(_STATS,), volatile=True),
+    Fact("real_time_tasks", _real_time, files=(STATS,), volatile=True),
+    Fact("interrupt_threads", _interrupt_threads, files=(STATS,), volatile=True),
 )

@@ -8,6 +8,7 @@ import shlex
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol
 
@@ -233,14 +234,29 @@ def _some_at_once(link: Link, patterns: list[str]) -> dict[str, bytes]:
         completed = link.run(["sh", "-c", f"{HEAD} {arguments} 2>/dev/null"], _TIMEOUT_S)
     except (OSError, Stalled):
         return _one_by_one(link, patterns)
-    return printed_files(completed.stdout)
+    return printed_files(completed.stdout, patterns)
 
 
-def printed_files(output: bytes) -> dict[str, bytes]:
-    """Return, by path, the contents that ``HEAD`` printed."""
-    _, *parts = _HEADER.split(output)
-    return {
-        path.decode(errors="replace"): content
-        for path, content in zip(parts[::2], parts[1::2], strict=True)
-        if path != b"/dev/null"
-    }
+def printed_files(output: bytes, patterns: Iterable[str]) -> dict[str, bytes]:
+    """Return, by path, the contents that ``HEAD`` printed of files that match the patterns.
+
+    The name of a task may have line ends and look like a header, but is too short for the path of a requested file.
+    """
+    expected = {"/dev/null", *patterns}
+    wild = [pattern for pattern in expected if _is_pattern(pattern)]
+    contents: dict[str, bytes] = {}
+    path, begin = "/dev/null", 0
+    for header in _HEADER.finditer(output):
+        name = header[1].decode(errors="replace")
+        if name in expected or any(path_matches(name, pattern) for pattern in wild):
+            contents[path] = output[begin : header.start()]
+            path, begin = name, header.end()
+    contents[path] = output[begin:]
+    del contents["/dev/null"]
+    return contents
+
+
+def path_matches(path: str, pattern: str) -> bool:
+    """Return whether a path matches, component by component as in a shell: a star does not match a slash."""
+    names, parts = path.split("/"), pattern.split("/")
+    return len(names) == len(parts) and all(map(fnmatchcase, names, parts))

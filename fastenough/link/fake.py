@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 
-from fastenough.link.base import Completed, Link, Process
+from fastenough.link.base import Completed, Link, Process, path_matches
 from fastenough.model import NotApplicable
 
 
@@ -51,15 +50,10 @@ class FakeLink:
     def glob(self, pattern: str) -> list[str]:
         depth = pattern.count("/")
         prefixes = {"/".join(known.split("/")[: depth + 1]) for known in self._files if known.count("/") >= depth}
-        return sorted(path for path in prefixes if _matches(path, pattern))
+        return sorted(path for path in prefixes if path_matches(path, pattern))
 
     def scratch_name(self) -> str:
         raise NotApplicable("a fake board has no directories of its own")
 
     def which(self, tool: str) -> str | None:
         return f"/usr/bin/{tool}" if any(line.split()[0] == tool for line in self._commands) else None
-
-
-def _matches(path: str, pattern: str) -> bool:
-    """Return whether a path matches, component by component as in a shell: a star does not match a slash."""
-    return all(fnmatchcase(part, glob) for part, glob in zip(path.split("/"), pattern.split("/"), strict=True))

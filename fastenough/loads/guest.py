@@ -21,6 +21,8 @@ from fastenough.virtual.deterministic_link import DeterministicLink
 from fastenough.virtual.tools import fetch_tools
 from fastenough.words import output_lines
 
+_SAMPLED = ("/proc/uptime", "/proc/[0-9]*/stat", "/proc/[0-9]*/status", "/proc/[0-9]*/io")
+"""The files of a sample (deterministic.sh)."""
 _MARGIN_S = 120
 """Time of the guest after the planned end at which a load ends by itself."""
 
@@ -116,6 +118,6 @@ def _samples(results: Results) -> list[UsageSample]:
     """The samples of a guest; the first and the last one always exist."""
     samples = []
     for content in results.samples:
-        files = {path: text.decode(errors="replace") for path, text in printed_files(content).items()}
+        files = {path: text.decode(errors="replace") for path, text in printed_files(content, _SAMPLED).items()}
         samples.append(look(FakeLink(files), results.background, float(files["/proc/uptime"].split()[0])))
     return samples

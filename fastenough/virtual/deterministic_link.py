@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from fastenough.link import INJECTOR, MONITOR
-from fastenough.link.base import HEAD, Completed, Link, Process, printed_files
+from fastenough.link.base import HEAD, Completed, Link, Process, path_matches, printed_files
 from fastenough.model import FastenoughError, NotApplicable
 from fastenough.virtual.deterministic import (
     EMULATOR_FILE,
@@ -89,15 +89,15 @@ class DeterministicLink:
 
     def survey(self, patterns: Sequence[str], command_lines: Sequence[str]) -> None:
         """Read, in one boot, the files that match and the output of the commands that the guest has."""
-        arguments = " ".join(sorted(pattern for pattern in patterns if not pattern.endswith(".gz")))
-        read = Command(("sh", "-c", f"{HEAD} {arguments} 2>/dev/null"))
+        plain = sorted(pattern for pattern in patterns if not pattern.endswith(".gz"))
+        read = Command(("sh", "-c", f"{HEAD} {' '.join(plain)} 2>/dev/null"))
         compressed = [path for path in patterns if path.endswith(".gz")]
         lines = [("cat", path) for path in compressed] + [tuple(line.split()) for line in command_lines]
         commands = [Command(_APPLETS), read, *map(Command, lines)]
         done = self._guest.boot(commands).results(_COMMAND_S).commands
         self._known.update(zip(commands, done, strict=True))
         self._programs = frozenset(done[0].text.split()) | {"busybox", "chrt", PROBE.rpartition("/")[2]}
-        self._files = printed_files(done[1].stdout)
+        self._files = printed_files(done[1].stdout, plain)
         self._files |= {path: cat.stdout for path, cat in zip(compressed, done[2:], strict=False) if not cat.status}
         if self._measured.cost_model is not None and EMULATOR_FILE in self._files:
             self._files[EMULATOR_FILE] += f"cost_model: {self._measured.cost_model.text}\n".encode()
@@ -201,12 +201,7 @@ class DeterministicLink:
         if pattern not in self._patterns:
             listing = self.run(["sh", "-c", f"for path in {pattern}; do [ -e $path ] && echo $path; done"])
             return sorted(listing.text.splitlines())
-        parts = pattern.split("/")
-        return sorted(
-            path
-            for path in self._files
-            if len(names := path.split("/")) == len(parts) and all(map(fnmatchcase, names, parts))
-        )
+        return sorted(path for path in self._files if path_matches(path, pattern))
 
     def scratch_name(self) -> str:
         """A constant name: each guest runs one piece of work."""

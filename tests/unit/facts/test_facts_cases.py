@@ -20,8 +20,10 @@ from fastenough.facts.disturbance import parse_steal_ns
 from fastenough.facts.fact import Absent
 from fastenough.facts.interrupts import parse_interrupts
 from fastenough.facts.kernel import parse_preemption
-from fastenough.facts.tasks import parse_task
+from fastenough.facts.tasks import all_tasks, parse_task
 from fastenough.link import FakeLink, LocalLink, read_matching
+from fastenough.loads.proof import look
+from fastenough.settings.priorities import find_tasks
 
 CASES = sorted((Path(__file__).parents[2] / "cases/facts").glob("*.json"))
 
@@ -146,10 +148,34 @@ def test_what_changes_from_run_to_run_is_not_hashed() -> None:
         assert same == fact.volatile, fact.name
 
 
-def test_many_at_once_is_the_same_as_one_by_one() -> None:
-    class Far(LocalLink):
-        near = False
+class Far(LocalLink):
+    near = False
 
+
+def test_the_name_of_a_task_that_looks_like_a_header_hides_no_task() -> None:
+    comm = Path("/proc/self/comm")
+    before = comm.read_text()
+    comm.write_text("\n==> /p <==\n")
+    try:
+        contents = read_matching(Far(), [f"/proc/{os.getpid()}/stat", "/proc/[0-9]*/task/[0-9]*/stat", "/proc/uptime"])
+        sample = look(Far(), [os.getpid()], 0.0)
+        tasks = [task for task in all_tasks(gather(Far())) if task.tid == os.getpid()]
+        found = find_tasks(Far(), lambda task: task.tid == os.getpid())
+    finally:
+        comm.write_text(before)
+    assert "/p" not in contents
+    assert parse_task(contents[f"/proc/{os.getpid()}/stat"].decode()).tid == os.getpid()
+    assert os.getpid() in {pid for pid, _ in sample.uses}
+    assert [task.comm for task in tasks] == [task.comm for _, task in found] == ["\n==> /p <==\n"]
+
+
+def test_a_task_that_ended_meanwhile_hides_no_task() -> None:
+    stat = Path("/proc/self/stat").read_text()
+    profile = collect(FakeLink({"/proc/1/task/1/stat": stat, "/proc/2/task/2/stat": ""}))
+    assert not {"real_time_tasks", "interrupt_threads", "services"} & set(profile["absent"])
+
+
+def test_many_at_once_is_the_same_as_one_by_one() -> None:
     patterns = [
         "/etc/os-release",
         "/proc/sys/kernel/osrelease",
