@@ -304,6 +304,17 @@ def test_only_services_that_run_are_restarted(tmp_path: Path, running: str) -> N
     assert (tmp_path / "called").read_text().count("\n") == 3
 
 
+def test_a_recovery_whose_restart_fails_is_repeated(tmp_path: Path) -> None:
+    state, _ = _folders(tmp_path, "state", "ring")
+    (state / "interval").write_text("FASTENOUGH_INTERVAL=5s\n")
+    (state / "interval.former").write_text("FASTENOUGH_INTERVAL=2s\n")
+    failed = _carried_out(tmp_path, "recover", "", FASTENOUGH_RESTART="false")
+    assert (failed.returncode, (state / "interval.former").exists()) == (1, True), failed
+    done = _carried_out(tmp_path, "recover", "", FASTENOUGH_RESTART="true")
+    assert (done.returncode, (state / "interval.former").exists()) == (0, False), done
+    assert (state / "interval").read_text() == "FASTENOUGH_INTERVAL=2s\n"
+
+
 def _with_programs(board: ExecutingBoard, *names: str) -> None:
     """A path with the programs of a small system, and those of a bench if it is named."""
     folder = board.folder / "programs"
