@@ -51,17 +51,23 @@ static void add_name(struct names *names, const char *name)
 	memcpy(names->all[names->count++], name, strlen(name) + 1);
 }
 
+/* False and errno if the folder cannot be read to its end: a name that is not listed would count as removed. */
 static bool list_names(int folder, struct names *names)
 {
 	DIR *listed = fdopendir(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	struct dirent *entry;
+	int error;
 
 	if (!listed)
 		return false;
-	while ((entry = readdir(listed)))
+	while (errno = 0, (entry = readdir(listed)))
 		if (is_recording(entry->d_name))
 			add_name(names, entry->d_name);
+	error = errno;
 	closedir(listed);
+	errno = error;
+	if (error)
+		return false;
 	if (names->count)
 		qsort(names->all, (size_t)names->count, sizeof(*names->all), by_name);
 	if (names->count > MAX_FILES)
@@ -153,6 +159,7 @@ void ring_view_scan(struct ring_view *view)
 	view->folder = open(view->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (view->folder < 0 || !list_names(view->folder, &names)) {
 		log_once(LOG_RING, "cannot read the ring %s: %s; waiting for it", view->path, strerror(errno));
+		free(names.all);
 		return;
 	}
 	if (names.count) /* an empty folder is a ring not mounted or not begun: nothing is lost */

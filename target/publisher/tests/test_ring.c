@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A listing of the ring that cannot be read to its end removes no recording. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "ring_view.h"
+
+#define RECORDINGS 2
+
+static const char *const names[RECORDINGS] = {"0000000001-r-1.jsonl", "0000000002-r-2.jsonl"};
+static char folder[] = "/tmp/test-ring-XXXXXX";
+static int listed, next, failure; /* how many names are listed, the next one, and the error after them */
+
+struct dirent *readdir(DIR *directory)
+{
+	static struct dirent entry;
+
+	(void)directory;
+	if (next < listed) {
+		snprintf(entry.d_name, sizeof(entry.d_name), "%s", names[next++]);
+		return &entry;
+	}
+	if (failure)
+		errno = failure;
+	return NULL;
+}
+
+static void path_of(int number, char path[128])
+{
+	snprintf(path, 128, "%s/%s", folder, names[number]);
+}
+
+/* A recording with one interval, and a last line of this type that is longer by so many blanks. */
+static void write_recording(int number, const char *last, int blanks)
+{
+	char path[128];
+	FILE *file;
+
+	path_of(number, path);
+	file = fopen(path, "w");
+	CHECK(file);
+	fprintf(file, "{\"type\":\"head\",\"run_id\":\"r-%d\"}\n{\"type\":\"interval\",\"seq\":0}\n", number + 1);
+	fprintf(file, "{\"type\":\"%s\",\"seq\":1%*s}\n", last, blanks, "");
+	fclose(file);
+}
+
+static void scan(struct ring_view *view, int count, int error)
+{
+	listed = count;
+	next = 0;
+	failure = error;
+	errno = ENOENT; /* of an earlier call */
+	ring_view_scan(view);
+}
+
+static void check_listing(void)
+{
+	struct ring_view view = {.path = folder, .folder = -1};
+
+	for (int number = 0; number < RECORDINGS; number++)
+		write_recording(number, "end", 0);
+	scan(&view, RECORDINGS, 0);
+	CHECK(view.count == RECORDINGS && !view.all[0]->removed && !view.all[1]->removed);
+	scan(&view, 1, EIO);
+	CHECK(view.count == RECORDINGS && !view.all[0]->removed && !view.all[1]->removed);
+	scan(&view, 1, 0);
+	CHECK(view.count == RECORDINGS && !view.all[0]->removed && view.all[1]->removed);
+	ring_view_free(&view);
+}
+
+int main(void)
+{
+	CHECK(mkdtemp(folder));
+	check_listing();
+	for (int number = 0; number < RECORDINGS; number++) {
+		char path[128];
+
+		path_of(number, path);
+		unlink(path);
+	}
+	return rmdir(folder);
+}
