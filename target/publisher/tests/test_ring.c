@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A listing of the ring that cannot be read to its end removes no recording. */
+/* A listing of the ring that cannot be read to its end removes no recording, and a long end damages none. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -74,10 +74,27 @@ static void check_listing(void)
 	ring_view_free(&view);
 }
 
+static void check_last_line(const char *type, int64_t intervals, bool damaged)
+{
+	int directory = open(folder, O_RDONLY | O_DIRECTORY);
+	struct recording *recording;
+	int64_t budget = INT64_MAX;
+
+	write_recording(0, type, RECORDING_MAX_LINE + (1 << 20));
+	recording = recording_open(directory, names[0]);
+	CHECK(recording);
+	recording_count(recording, directory, &budget);
+	CHECK(recording->complete && recording->counted.interval == intervals && recording->damaged == damaged);
+	recording_free(recording);
+	close(directory);
+}
+
 int main(void)
 {
 	CHECK(mkdtemp(folder));
 	check_listing();
+	check_last_line("end", 1, false);
+	check_last_line("interval", 1, true);
 	for (int number = 0; number < RECORDINGS; number++) {
 		char path[128];
 
