@@ -63,7 +63,7 @@ from fastenough.history.schema import (
 from fastenough.history.summaries import SummaryRefresher, refresh_summaries
 from fastenough.model import BadInput
 from fastenough.recording import Event, Head, Interval
-from fastenough.recording.lines import MOST_LINE_BYTES, Lines, plain_content
+from fastenough.recording.lines import Lines, most_line_bytes, plain_content, read_line
 from fastenough.recording.reader import event_of, head_of, part_of
 from fastenough.store import RunSummary, Store
 
@@ -268,10 +268,10 @@ def _lines(stream: BinaryIO, run_id: str, offset: int) -> Iterator[bytes]:
     stream.seek(0)
     if plain_content(stream) is stream:
         stream.seek(offset)
-        while (line := stream.readline(MOST_LINE_BYTES)).endswith(b"\n"):
+        while (line := read_line(stream)).endswith(b"\n"):
             yield line
-        if len(line) == MOST_LINE_BYTES:
-            raise BadInput(f"{run_id}: a line exceeds {MOST_LINE_BYTES} bytes")
+        if len(line) == most_line_bytes(line):
+            raise BadInput(f"{run_id}: a line exceeds {len(line)} bytes")
         return
     stream.seek(0)
     passed = 0

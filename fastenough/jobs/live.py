@@ -24,7 +24,7 @@ from fastenough.folder import Folder
 from fastenough.model import BadInput, FastenoughError, Role, Series
 from fastenough.recording import End, Event, Head, Histogram, Interval
 from fastenough.recording.aggregate import Aggregator
-from fastenough.recording.lines import MOST_LINE_BYTES
+from fastenough.recording.lines import most_line_bytes
 from fastenough.recording.reader import ends_of, head_of, part_of
 from fastenough.store.directory import LIVE_FILE, RUN_FILE, SEALED_FILE, is_live
 from fastenough.store.reading import run_folders
@@ -76,9 +76,9 @@ class FileTail:
             whole = piece.rfind(b"\n") + 1
             if whole or len(piece) < most:
                 break
-            if most > MOST_LINE_BYTES:
+            if most > most_line_bytes(piece):
                 raise BadInput(
-                    f"{self._folder.path / self._name}: a line is longer than {MOST_LINE_BYTES} bytes, "
+                    f"{self._folder.path / self._name}: a line is longer than {most_line_bytes(piece)} bytes, "
                     "the maximum in a recording"
                 )
             most *= 4

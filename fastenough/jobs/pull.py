@@ -25,7 +25,7 @@ from fastenough.loads.read_back import with_proof
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Head, Instant, Interval, LoadStated, Reading
 from fastenough.recording.building import HeadAdditions, completed_head, line_bytes
-from fastenough.recording.lines import MOST_LINE_BYTES
+from fastenough.recording.lines import MOST_END_BYTES, MOST_LINE_BYTES
 from fastenough.recording.reader import head_of
 from fastenough.store import Store
 from fastenough.store.spool import BoundElsewhere, Last, Spool
@@ -276,8 +276,8 @@ class _Pull:
                 offset += len(chunk)
                 if offset > MOST_BYTES:
                     raise BadInput(f"{file.name}: longer than {MOST_BYTES} bytes, the maximum of a recording in a ring")
-                if offset - line_from > MOST_LINE_BYTES:
-                    raise BadInput(f"{file.name}: a line is longer than {MOST_LINE_BYTES} bytes")
+                if offset - line_from > MOST_END_BYTES:
+                    raise BadInput(f"{file.name}: a line is longer than {MOST_END_BYTES} bytes")
                 if len(chunk) < CHUNK:
                     break
             whole = self._spool.size(file.name)

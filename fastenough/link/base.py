@@ -38,7 +38,7 @@ class BoardGone(FastenoughError):
 
 MOST_OUTPUT = 64 << 20
 """Upper limit for the standard output [bytes] of a command that is run to its end."""
-MOST_LINE = 32 << 20
+MOST_LINE = 272 << 20
 """Upper limit for a line [bytes] of a command that is followed; lines of a recording are shorter."""
 _SLOWEST_BYTES_PER_S = 20_000
 _MOST_MORE_S = 300.0

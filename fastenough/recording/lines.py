@@ -18,6 +18,8 @@ from fastenough.model import BadInput
 
 MOST_LINE_BYTES = 16 << 20
 """The length of an interval of 512 series with 3,000 buckets each."""
+MOST_END_BYTES = 256 << 20
+"""The length of an end, with the whole run at a finer resolution, of 2,000 series."""
 MOST_BYTES = 4 << 30
 ALWAYS_BYTES = 64 << 20
 MOST_GROWTH = 200
@@ -28,6 +30,7 @@ MOST_DEPTH = 32
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _MOST_WINDOW_BYTES = 64 << 20
 _CHUNK = 1 << 20
+_END = b'{"type":"end",'
 _SUSPICIOUS = re.compile(rb"\\[ubf]|\x7f")
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
@@ -98,6 +101,19 @@ def plain_content(stream: BinaryIO) -> _Readable:
     return reader
 
 
+def most_line_bytes(line: bytes) -> int:
+    """How long a line may be, by its begin."""
+    return MOST_END_BYTES if line.startswith(_END) else MOST_LINE_BYTES
+
+
+def read_line(stream: BinaryIO) -> bytes:
+    """The next line, cut at the maximum of a line (``most_line_bytes``)."""
+    line = stream.readline(MOST_LINE_BYTES)
+    if len(line) < MOST_LINE_BYTES or line.endswith(b"\n"):
+        return line
+    return line + stream.readline(most_line_bytes(line) - MOST_LINE_BYTES)
+
+
 def _size(stream: BinaryIO) -> int:
     position = stream.tell()
     size = stream.seek(0, os.SEEK_END)
@@ -106,15 +122,16 @@ def _size(stream: BinaryIO) -> int:
 
 
 class Lines:
-    """Whole lines of a recording; a partial line behind the last newline is skipped.
+    """Whole lines of a recording; a partial line behind the last newline is skipped.  ``most_bytes``: of any line.
 
     Raises BadInput, with ``name`` in the message, for data longer than a recording can be, and OSError.  After the
     last line, ``sha256`` is the hash of the content, and ``fault`` is the reason if reading ended early.
     """
 
-    def __init__(self, stream: BinaryIO, name: str) -> None:
+    def __init__(self, stream: BinaryIO, name: str, most_bytes: int = MOST_END_BYTES) -> None:
         self._stream = stream
         self._name = name
+        self._most_line_bytes = most_bytes
         self._digest = hashlib.sha256()
         self._most_bytes = min(MOST_BYTES, ALWAYS_BYTES + MOST_GROWTH * _size(stream))
         self.fault: str | None = None
@@ -141,17 +158,20 @@ class Lines:
             self.fault = f"its compression is damaged: {error}"
 
     def __iter__(self) -> Iterator[bytes]:
-        pending = b""
+        pending: list[bytes] = []
+        size = 0
         for chunk in self.chunks():
             *complete, last = chunk.split(b"\n")
-            if not complete:
-                pending += last
-            else:
-                yield pending + complete[0] + b"\n"
+            if complete:
+                yield b"".join([*pending, complete[0], b"\n"])
                 yield from (line + b"\n" for line in complete[1:])
-                pending = last
-            if len(pending) > MOST_LINE_BYTES:
-                raise BadInput(f"{self._name}: a line is longer than {MOST_LINE_BYTES} bytes, the maximum of a line")
+                pending, size = [], 0
+            pending.append(last)
+            size += len(last)
+            if size > MOST_LINE_BYTES:
+                most_bytes = min(self._most_line_bytes, most_line_bytes(b"".join(pending[:2])))
+                if size > most_bytes:
+                    raise BadInput(f"{self._name}: a line is longer than {most_bytes} bytes, the maximum of a line")
 
 
 def content_sha256(stream: BinaryIO, name: str) -> str:

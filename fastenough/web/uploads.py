@@ -26,7 +26,7 @@ from starlette.routing import Route
 
 from fastenough.history.boards import board_name
 from fastenough.model import BadInput, FastenoughError
-from fastenough.recording.lines import Lines
+from fastenough.recording.lines import MOST_LINE_BYTES, Lines
 from fastenough.recording.reader import Reading
 from fastenough.store import Store
 from fastenough.store.spool import BoundElsewhere
@@ -90,11 +90,11 @@ class UploadRate:
 
 
 def _content_sha256(part: BinaryIO, run: str) -> str:
-    """SHA-256 of the uncompressed recording; raises BadInput for one that is too large."""
+    """SHA-256 of the uncompressed recording; raises BadInput for one that is too large or has too long a line."""
     part.seek(0)
-    lines, taken = Lines(part, run), 0
-    for chunk in lines.chunks():
-        taken += len(chunk)
+    lines, taken = Lines(part, run, MOST_LINE_BYTES), 0
+    for line in lines:
+        taken += len(line)
         if taken > MOST_CONTENT_BYTES:
             raise BadInput(f"{run}: the uncompressed recording exceeds {MOST_CONTENT_BYTES} bytes")
     if lines.fault is not None:

@@ -373,7 +373,7 @@ def test_names_that_no_ring_gives_are_passed_over(tmp_path: Path) -> None:
 def test_a_line_without_an_end_is_refused_once_and_not_fetched_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job, "MOST_LINE_BYTES", 100_000)
+    monkeypatch.setattr(job, "MOST_END_BYTES", 100_000)
     for module in (ring_of_link, job):
         monkeypatch.setattr(module, "CHUNK", 40_000)
     ring, store = tmp_path / "ring", tmp_path / "store"
