@@ -161,4 +161,6 @@ def plan_sha256(plan: Plan, specs: list[RunSpec]) -> str:
     }
     if plan.monitor:
         content["monitor"] = True
+    if plan.guest:
+        content["guest"] = plan.guest
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

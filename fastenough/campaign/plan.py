@@ -89,7 +89,8 @@ class Plan:
     its last; ``loads`` are defined by the plan itself; ``wires`` is None if the board knows its wires.  ``monitor``:
     record the stations of each run's wake-ups in the kernel.  ``changes``: how boards that do not boot their
     configurations themselves are changed.  ``title`` and ``question`` head the report; ``text``: text of the file,
-    stored with every run, empty without a file.  ``fault``: return an error about one of the plan's keys.
+    stored with every run, empty without a file.  ``guest``: hash of the only guest whose runs are those of this plan;
+    empty if any board's are.  ``fault``: return an error about one of the plan's keys.
     """
 
     name: str
@@ -106,6 +107,7 @@ class Plan:
     question: str = ""
     text: str = ""
     fault: Fault = field(default=plain_fault, compare=False, repr=False)
+    guest: str = ""
 
     def load(self, name: str) -> Load:
         return self.loads[name] if name in self.loads else find_load(name)

@@ -38,7 +38,8 @@ from fastenough.loads import Load
 from fastenough.model import BadInput, ExitStatus
 from fastenough.store import Store
 from fastenough.virtual.commit_kernels import CommitKernels
-from fastenough.virtual.deterministic import emulator_of
+from fastenough.virtual.custom_kernels import find_kernel
+from fastenough.virtual.deterministic import DeterministicGuest, emulator_of
 from fastenough.virtual.git_repository import open_repository
 from fastenough.virtual.kernel_build import require_packages
 from fastenough.virtual.kernel_config import all_options
@@ -63,6 +64,11 @@ def _criterion(limit: int | None, longer_by: str, figure: str) -> LengthCriterio
     except ValueError as error:
         raise BadInput(f"--longer-by {longer_by}: {error}") from error
     return RiseCriterion(budget)
+
+
+def guest_sha256(kernel: str) -> str:
+    """Return the hash of the guest of a kernel (``DeterministicGuest``)."""
+    return DeterministicGuest(find_kernel(kernel)).sha256
 
 
 def _plan(probe: str, parameters: Sequence[str], loads: dict[str, Load], duration_ns: int, phases: int | None) -> Plan:
@@ -191,6 +197,7 @@ def command(
         bench = CommitBench(
             lambda commit: kernels.build(commit, lambda step: display.step(f"commit {commit[:12]}: {step}")),
             emulator_of(MACHINES[arch]),
+            guest_sha256,
             opened,
             Store(store_path),
             display,

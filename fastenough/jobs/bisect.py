@@ -129,11 +129,12 @@ class BisectionStopped(Exception):
 @dataclass(frozen=True)
 class CommitBench:
     """Functions and store for the measurement of commits.  ``build``: returns the name of a commit's kernel; raises
-    FastenoughError if it does not build.  ``emulator``: the guests' fact of this name; runs of another emulator are not
-    compared."""
+    FastenoughError if it does not build.  ``emulator``: the guests' fact of this name; ``guest``: returns the hash of a
+    kernel's guest.  Runs of another emulator or guest are not compared."""
 
     build: Callable[[str], str]
     emulator: Mapping[str, str]
+    guest: Callable[[str], str]
     opened: Callable[[str], Board]
     store: Store
     on_progress: Callable[[Progress], None]
@@ -182,8 +183,9 @@ class _Commits:
         )
 
     def _measure(self, kernel: str) -> tuple[str, list[Recording]]:
-        """The campaign of a kernel and its runs: stored ones of the same emulator, or new ones."""
-        bench, plan = self.bench, replace(self.setup.plan, configurations=(kernel,))
+        """The campaign of a kernel and its runs: stored ones of the same emulator and guest, or new ones."""
+        bench = self.bench
+        plan = replace(self.setup.plan, configurations=(kernel,), guest=bench.guest(kernel))
         stored = complete_runs(bench.store, plan)
         if stored is not None:
             runs = [bench.store.load(run) for run in stored[1]]

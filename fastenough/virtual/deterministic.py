@@ -7,6 +7,7 @@ The work of a guest is in its initramfs; its results leave through a port whose 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import shlex
 import subprocess
@@ -166,6 +167,13 @@ class DeterministicGuest:
         for path, content in files.items():
             archive.file(path, content, 0o755)
         return archive.finish()
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the machine, the kernel, the probe and all other files of the guest, without work."""
+        words = self.command_line(Path("/"))
+        words[words.index(str(self.kernel.image))] = file_hash(self.kernel.image)
+        return hashlib.sha256("\0".join(words).encode() + self.initramfs((), None)).hexdigest()
 
     def command_line(self, directory: Path) -> list[str]:
         """The command line of QEMU; the initramfs, the console's log and the results are files of ``directory``."""

@@ -69,6 +69,7 @@ class Guests:
         self.lossy: set[str] = set()
         self.broken: set[str] = set()
         self.emulator: Mapping[str, str] = EMULATOR
+        self.guest = "first"
         self.told: list[str] = []
 
     def build(self, commit: str) -> str:
@@ -106,7 +107,14 @@ class Guests:
 
     def bench(self) -> CommitBench:
         return CommitBench(
-            self.build, self.emulator, _no_board, self.store, lambda progress: None, StopRequest(), self.told.append
+            self.build,
+            self.emulator,
+            lambda kernel: self.guest,
+            _no_board,
+            self.store,
+            lambda progress: None,
+            StopRequest(),
+            self.told.append,
         )
 
     def bisect(
@@ -200,6 +208,19 @@ def test_runs_of_another_emulator_are_not_used(guests: Guests) -> None:
     assert len(guests.measured) == 2 * measured
 
 
+def test_runs_of_another_guest_are_not_used(guests: Guests) -> None:
+    """Another probe, or other files of the guest, make other paths: they would be blamed on a commit."""
+    first = guests.bisect(RISE)
+    measured, guests.guest = len(guests.measured), "second"
+    again = guests.bisect(RISE)
+    assert len(guests.measured) == 2 * measured
+    assert not {run for result in again.results for run in result.runs} & {
+        run for result in first.results for run in result.runs
+    }
+    guests.bisect(RISE)
+    assert len(guests.measured) == 2 * measured
+
+
 def test_what_does_not_build_or_boot_is_skipped(guests: Guests) -> None:
     guests.broken, guests.dead = {guests.ids["c4"]}, {guests.ids["c5"][:12]}
     found = guests.bisect(RISE, "c3", "c7")
@@ -240,6 +261,7 @@ def command(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> Guests:
     monkeypatch.setattr(command_module, "CommitKernels", lambda *_: kernels)
     monkeypatch.setattr(command_module, "require_packages", lambda arch: None)
     monkeypatch.setattr(command_module, "emulator_of", lambda machine: guests.emulator)
+    monkeypatch.setattr(command_module, "guest_sha256", lambda kernel: guests.guest)
     return guests
 
 
