@@ -303,13 +303,13 @@ class AgentLink:
         return self._launch(argv, input, scratch or "", limit_s)
 
     def read(self, path: str) -> bytes:
-        done = self.run(["cat", path])
+        done = self.run(["sh", "-c", 'LC_ALL=C exec cat "$1"', "sh", path])
         if done.status:
             raise _os_error(done, path)
         return done.stdout
 
     def write(self, path: str, content: bytes) -> None:
-        done = self.run(["sh", "-c", 'cat >"$1"', "sh", path], input=content)
+        done = self.run(["sh", "-c", 'export LC_ALL=C; cat >"$1"', "sh", path], input=content)
         if done.status:
             raise _os_error(done, path)
 
@@ -478,7 +478,7 @@ class AgentLink:
 
 
 def _os_error(done: Completed, path: str) -> OSError:
-    """Return the OSError in a tool's message, which ends with the system's own text."""
+    """Return the OSError in a tool's message, which ends with the system's own text in the locale C."""
     message = done.stderr.decode(errors="replace").strip()
     number = next((number for number in errno.errorcode if message.endswith(os.strerror(number))), errno.EIO)
     return OSError(number, os.strerror(number), path)

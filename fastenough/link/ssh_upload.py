@@ -31,7 +31,7 @@ _NOISE_MOST = 1 << 18
 """Upper limit for the output [bytes] of login scripts."""
 
 _SCRIPT = (
-    'umask 077; k=KEY; say() { echo "$k $*"; }; gone() { rm -f "$f"; rmdir "$d"; } 2>/dev/null; '
+    'export LC_ALL=C; umask 077; k=KEY; say() { echo "$k $*"; }; gone() { rm -f "$f"; rmdir "$d"; } 2>/dev/null; '
     'say board "$(uname -m)"; read -r n h || exit 1; '
     'i=$(command -v fastenough-probe) && s=$(sha256sum "$i" 2>/dev/null) && [ "${s%% *}" = "$h" ] || i=; '
     'for p in /tmp /var/tmp /dev/shm "$XDG_RUNTIME_DIR" /run "$HOME"; do d=$p/NAME; f=$d/fastenough-probe; '

@@ -211,6 +211,14 @@ def test_directories_of_agents_that_were_killed_are_removed() -> None:
         folder.rmdir()
 
 
+def test_a_missing_file_is_missing_in_any_language(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """LANGUAGE selects a translation in each locale but C."""
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.setenv("LANGUAGE", "pl:gl:fi:de:fr")
+    with agent() as link, pytest.raises(FileNotFoundError):
+        link.read(str(tmp_path / "missing"))
+
+
 def test_its_own_file_is_gone_at_once(tmp_path: Path) -> None:
     place = tmp_path / f"fastenough-{secrets.token_hex(6)}"
     place.mkdir()
