@@ -151,4 +151,9 @@ def make_own_directory() -> Path:
         with contextlib.suppress(FileNotFoundError):  # another process has removed it
             if directory.lstat().st_uid == os.geteuid() and not Path(f"/proc/{pid}").exists():
                 shutil.rmtree(directory, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=f"{_DIRECTORY}{os.getpid()}-"))
+    return Path(tempfile.mkdtemp(prefix=own_prefix()))
+
+
+def own_prefix() -> str:
+    """Begin of the names of this process's directories, by which ``make_own_directory`` removes those left behind."""
+    return f"{_DIRECTORY}{os.getpid()}-"

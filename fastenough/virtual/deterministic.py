@@ -20,6 +20,7 @@ from pathlib import Path
 
 from fastenough.link.base import Completed, Stalled
 from fastenough.model import BadInput, FastenoughError
+from fastenough.virtual.board import own_prefix
 from fastenough.virtual.cost_model import ARCH, COUNTS_FILE, CostModel, build_plugin
 from fastenough.virtual.initramfs import base_archive
 from fastenough.virtual.kernels import Kernel, module_content
@@ -215,7 +216,7 @@ class DeterministicGuest:
         watcher: Watcher | None = None,
     ) -> GuestRun:
         """Boot a guest, which runs the commands one after another and powers off."""
-        directory = tempfile.TemporaryDirectory(prefix="fastenough-deterministic-")
+        directory = tempfile.TemporaryDirectory(prefix=own_prefix())
         Path(directory.name, "initramfs").write_bytes(self.initramfs(commands, background, beginning, watcher))
         return GuestRun(directory, self.command_line(Path(directory.name)), len(commands))
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import io
 import re
+import signal
 import subprocess
+import sys
 import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +26,7 @@ from fastenough.loads.guest import GuestLoad
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.recording import LoadStated
 from fastenough.virtual import deterministic, deterministic_link
+from fastenough.virtual.board import make_own_directory
 from fastenough.virtual.cost_model import COST_MODELS, CostModel, require_interface, split_cost_model
 from fastenough.virtual.deterministic import (
     EMULATOR_FILE,
@@ -257,6 +260,27 @@ def _link(samples: tuple[bytes, ...] = ()) -> tuple[DeterministicLink, _Guest]:
     link = DeterministicLink(cast("DeterministicGuest", guest), "deterministic")
     link.survey(["/sys/*/two", "/proc/one", "/proc/z.gz"], ["od x"])
     return link, guest
+
+
+_KILLED = """
+import os, signal
+from pathlib import Path
+from fastenough.virtual.deterministic import DeterministicGuest
+from fastenough.virtual.kernels import Kernel
+DeterministicGuest.initramfs = lambda *_: b""
+DeterministicGuest.command_line = lambda *_: ["true"]
+run = DeterministicGuest(Kernel("stock", "arm64", "6.1", Path("/"))).boot([])
+print(run._directory.name, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_directory_of_a_killed_process_is_removed_by_the_next_one() -> None:
+    killed = subprocess.run([sys.executable, "-c", _KILLED], stdout=subprocess.PIPE, text=True, check=False)
+    directory = Path(killed.stdout.strip())
+    assert killed.returncode == -signal.SIGKILL and directory.is_dir()
+    make_own_directory().rmdir()
+    assert not directory.exists()
 
 
 def test_a_profile_takes_one_boot() -> None:
