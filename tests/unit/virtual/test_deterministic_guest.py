@@ -275,6 +275,23 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+def test_the_hash_of_a_guest_is_of_its_image_files_and_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"probe": b"first"}
+    monkeypatch.setattr(DeterministicGuest, "initramfs", lambda *_: files["probe"])
+    first, same, other = (Kernel("stock", "arm64", "6.1", tmp_path / name) for name in ("first", "same", "other"))
+    for kernel, content in ((first, b"1"), (same, b"1"), (other, b"2")):
+        kernel.image.parent.mkdir(parents=True)
+        kernel.image.write_bytes(content)
+    before = DeterministicGuest(first).sha256
+    assert DeterministicGuest(same).sha256 == before
+    assert DeterministicGuest(other).sha256 != before
+    assert DeterministicGuest(first, "quiet").sha256 != before
+    files["probe"] = b"second"
+    assert DeterministicGuest(first).sha256 != before
+
+
 def test_the_directory_of_a_killed_process_is_removed_by_the_next_one() -> None:
     killed = subprocess.run([sys.executable, "-c", _KILLED], stdout=subprocess.PIPE, text=True, check=False)
     directory = Path(killed.stdout.strip())
