@@ -207,8 +207,8 @@ def lost_alike(
         ]
         for runs in (store.removed(), stored)
     )
-    damaged = [run for run in present[:_MOST_ALIKE] if store.has(run.run_id) and store.fault(run.run_id) is not None]
-    return [*deleted, *damaged]
+    here = [run for run in present[:_MOST_ALIKE] if store.has(run.run_id)]
+    return [*deleted, *(run for run in here if store.load(run.run_id).damage is not None)]
 
 
 def _exceeds_by_summary(run: RunSummary, questions: Sequence[RequiredOfRun]) -> ExcludedRuns | None:

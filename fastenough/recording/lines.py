@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
 
 import zstandard
@@ -174,11 +175,21 @@ class Lines:
                     raise BadInput(f"{self._name}: a line is longer than {most_bytes} bytes, the maximum of a line")
 
 
-def content_sha256(stream: BinaryIO, name: str) -> str:
-    """The hash of a recording's uncompressed content; raises BadInput or OSError."""
+@dataclass(frozen=True)
+class Content:
+    """The hash of a recording's uncompressed content, and its first and last whole line, empty if there is none."""
+
+    sha256: str
+    first: bytes
+    last: bytes
+
+
+def content_of(stream: BinaryIO, name: str) -> Content:
+    """The content of a recording in one pass; raises BadInput or OSError."""
     lines = Lines(stream, name)
-    for _ in lines.chunks():
-        pass
+    first = last = b""
+    for last in lines:
+        first = first or last
     if lines.fault is not None:
         raise BadInput(f"{name}: {lines.fault}")
-    return lines.sha256
+    return Content(lines.sha256, first, last)

@@ -9,14 +9,13 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from fastenough.files import Untrusted, changeable_by_others, others_may_write
 from fastenough.folder import Folder
 from fastenough.model import BadInput, FastenoughError
-from fastenough.store.directory import RUN_FILE, RunWriter, settle, storage_errors
+from fastenough.store.directory import RunWriter, settle, storage_errors
 from fastenough.store.index import IN_MEMORY, Index
 from fastenough.store.reading import (
     attached_content,
@@ -292,7 +291,7 @@ class Store:
 
     def has(self, run_id: str) -> bool:
         """Whether the folder of a run exists here: a shared index may list runs of other stores."""
-        return self._runs.status_below(run_id, RUN_FILE) is not None
+        return self._runs.status_below(run_id, ".") is not None
 
     def is_private(self) -> bool:
         """Whether only this user and root can replace files in the store, so that SQLite may be used."""
@@ -316,12 +315,12 @@ class Store:
         return None if name is None else attached_content(self._runs, name, file)
 
     def fault(self, run_id: str) -> str | None:
-        """The fault of a run of this store, None if its recording matches its hash."""
+        """The fault of a run of this store, None if its recording matches its hash and its summary."""
         name = self._name(run_id)
         return "its folder no longer exists" if name is None else fault_of(self._runs, name)
 
     def verify(self) -> dict[str, str]:
-        """Faults by run; empty if every sealed recording matches its hash and its columns."""
+        """Faults by run; empty if every sealed recording matches its hash, its summary and its columns."""
         faults = {
             run_id: fault_of(self._runs, name) or columns_fault_of(self._runs, name)
             for run_id, name in run_folders(self._runs)
@@ -341,13 +340,10 @@ class Store:
             entries = []
             for run_id, name in run_folders(self._runs):
                 now, _ = stamp(self._runs, name)
-                fault = fault_of(self._runs, name)
-                summary = summary_of(self._runs, name, suspicious=False)
-                if fault is None:
-                    entries.append((summary, now))
-                else:
-                    faults[run_id] = fault
-                    entries.append((replace(summary, state="damaged", reason=fault), ""))
+                summary = summary_of(self._runs, name, suspicious=True)
+                if summary.state == "damaged":
+                    faults[run_id] = summary.reason or "damaged"
+                entries.append((summary, "" if summary.state == "damaged" else now))
             self._renew_index(entries)
             for run_id, name in run_folders(self._runs):
                 if run_id not in faults:

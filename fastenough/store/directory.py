@@ -18,14 +18,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import zstandard
 
 from fastenough.files import write_all
 from fastenough.folder import Folder
 from fastenough.model import IMPORTED, BadInput, FastenoughError
-from fastenough.recording.lines import MOST_LINE_BYTES, content_sha256
+from fastenough.recording.lines import MOST_LINE_BYTES, Content, content_of
 from fastenough.store.summary import MOST_SUMMARY_BYTES, RunSummary, damaged, parse_summary, summary_entry
 
 if TYPE_CHECKING:
@@ -39,6 +39,11 @@ _SYNC_EVERY_S = 60.0
 _CHUNK = 1 << 20
 _MOST_ATTACHED = 1 << 25
 """Maximum size of an attached file in bytes, compressed or not."""
+_RECORDED = (
+    *("state", "outcome", "reason", "board", "configuration", "probe", "implementation", "load"),
+    *("begin_wall_ns", "duration_ns", "samples", "worst_ns"),
+)
+"""Fields of a summary that the recording determines."""
 
 
 @contextmanager
@@ -122,7 +127,7 @@ def seal(folder: Folder, summary: RunSummary) -> RunSummary:
     """Compress, hash, summarize and make immutable; the caller holds the lock or knows that it is free."""
     digest = hashlib.sha256()
     with storage_errors(folder.path / SEALED_FILE), folder.open_file(LIVE_FILE) as source:
-        described = _described(source, summary)
+        described = _described(*_first_and_last(source), summary)
         source.seek(0)
         with (
             folder.replacing(SEALED_FILE, 0o444) as target,
@@ -138,9 +143,8 @@ def seal(folder: Folder, summary: RunSummary) -> RunSummary:
     return ended
 
 
-def _described(recording: BinaryIO, summary: RunSummary) -> RunSummary:
-    """Complete a summary from the first and the last whole line of an uncompressed recording."""
-    first, last = _first_and_last(recording)
+def _described(first: bytes, last: bytes, summary: RunSummary) -> RunSummary:
+    """Complete a summary from the first and the last whole line of a recording."""
     try:
         if not first:
             return replace(summary, state="cut-off")
@@ -235,7 +239,7 @@ def read_summary(folder: Folder, run_id: str) -> RunSummary:
         summary = _read_summary(folder, run_id)
         if summary.state == "running" and not is_live(folder):
             with folder.open_file(LIVE_FILE) as stream:
-                summary = _described(stream, summary)
+                summary = _described(*_first_and_last(stream), summary)
         if summary.state in ("ended", "cut-off"):
             recording_name(folder)
         return summary
@@ -257,14 +261,37 @@ def settle(folder: Folder, run_id: str) -> RunSummary | None:
     return None
 
 
-def check(folder: Folder, run_id: str) -> str | None:
-    """The fault of a run, None if its content matches its hash or has none yet."""
+def check(folder: Folder, run_id: str) -> tuple[RunSummary, str | None]:
+    """The summary of a run and its fault, None if its content matches its hash, if it has one yet, and its summary.
+
+    The recording takes precedence: an edited or unreadable summary does not change what the run counts as.
+    """
     summary = read_summary(folder, run_id)
-    if summary.state == "damaged":
-        return summary.reason or "damaged"
+    if summary.state == "running":
+        return summary, None
+    fault = (summary.reason or "damaged") if summary.state == "damaged" else None
     if summary.sha256 is None:
-        return unsealed(summary)
-    return _check_content(folder, summary.sha256) or _check_attached(folder, summary)
+        fault = fault or unsealed(summary)
+    try:
+        content = _content(folder)
+    except FastenoughError as error:
+        return summary, fault or str(error)
+    if summary.sha256 not in (None, content.sha256):
+        fault = fault or f"{recording_name(folder)}: SHA-256 mismatch: the content is not what was recorded"
+        return summary, fault
+    unknown: dict[str, Any] = dict.fromkeys(_RECORDED)
+    recorded = _described(content.first, content.last, replace(summary, **unknown))
+    return recorded, fault or _check_summary(summary, recorded) or _check_attached(folder, summary)
+
+
+def _check_summary(summary: RunSummary, recorded: RunSummary) -> str | None:
+    """The first field in which a summary differs from the recording."""
+    for name in _RECORDED:
+        stated, value = getattr(summary, name), getattr(recorded, name)
+        if stated != value:
+            difference = f"{name} is {stated!r:.80}, but the recording has {value!r:.80}"
+            return f"{RUN_FILE}: {difference}; restore {RUN_FILE} from a backup"
+    return None
 
 
 def unsealed(summary: RunSummary) -> str | None:
@@ -307,13 +334,11 @@ def _check_attached(folder: Folder, summary: RunSummary) -> str | None:
     return None
 
 
-def _check_content(folder: Folder, sha256: str) -> str | None:
+def _content(folder: Folder) -> Content:
+    """The content of a recording; raises BadInput or Untrusted if it cannot be read."""
     try:
         name = recording_name(folder)
         with folder.open_file(name) as stream:
-            content_hash = content_sha256(stream, name)
+            return content_of(stream, name)
     except OSError as error:
-        return f"the recording cannot be read: {error.strerror}"
-    except FastenoughError as error:
-        return str(error)
-    return None if content_hash == sha256 else f"{name}: SHA-256 mismatch: the content is not what was recorded"
+        raise BadInput(f"the recording cannot be read: {error.strerror}") from error

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from fastenough.folder import Folder
 from fastenough.model import BadInput, FastenoughError
-from fastenough.recording.lines import content_sha256
+from fastenough.recording.lines import content_of
 from fastenough.store.directory import (
     LIVE_FILE,
     RUN_FILE,
@@ -61,12 +61,11 @@ def stamp(runs: Folder, name: str) -> tuple[str, bool]:
 
 
 def summary_of(runs: Folder, name: str, *, suspicious: bool) -> RunSummary:
-    """The summary of a run; if ``suspicious``, its content must match its hash."""
+    """The summary of a run; if ``suspicious``, its recording must match its hash and its summary."""
     run_id = run_id_of(name)
     try:
         with runs.below(name) as folder:
-            summary = read_summary(folder, run_id)
-            fault = check(folder, run_id) if suspicious and summary.state in ("ended", "cut-off") else None
+            summary, fault = check(folder, run_id) if suspicious else (read_summary(folder, run_id), None)
             return summary if fault is None else replace(summary, state="damaged", reason=fault)
     except OSError as error:
         return damaged(run_id, f"its folder cannot be read: {error.strerror}")
@@ -75,14 +74,9 @@ def summary_of(runs: Folder, name: str, *, suspicious: bool) -> RunSummary:
 
 
 def fault_of(runs: Folder, name: str) -> str | None:
-    """The fault of a run, None if its content matches its hash."""
-    try:
-        with runs.below(name) as folder:
-            return check(folder, run_id_of(name))
-    except OSError as error:
-        return f"its folder cannot be read: {error.strerror}"
-    except FastenoughError as error:
-        return str(error)
+    """The fault of a run, None if its recording matches its hash and its summary."""
+    summary = summary_of(runs, name, suspicious=True)
+    return (summary.reason or "damaged") if summary.state == "damaged" else None
 
 
 def _sealed() -> Any:
@@ -117,7 +111,7 @@ def sealed_content(runs: Folder, name: str) -> bytes:
             content = folder.read(SEALED_FILE, _MOST_SEALED_BYTES)
     except OSError as error:
         raise BadInput(f"run {run_id}: its recording cannot be read: {error.strerror}") from error
-    if summary.sha256 is None or content_sha256(BytesIO(content), run_id) != summary.sha256:
+    if summary.sha256 is None or content_of(BytesIO(content), run_id).sha256 != summary.sha256:
         raise BadInput(f"run {run_id}: SHA-256 mismatch: its recording is not what was sealed")
     return content
 

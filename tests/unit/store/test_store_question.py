@@ -24,6 +24,7 @@ from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.building import HeadAdditions, completed_head
 from fastenough.store import Store
+from fastenough.store.directory import RUN_FILE
 from tests.support.recordings import COUNTERS, Plan, RunFields, recording, write
 
 LIMIT = Requirement(200_000)
@@ -223,6 +224,37 @@ def test_a_damaged_run_above_the_limit_forbids_a_pass_unless_that_is_stated(
         file.write_bytes(file.read_bytes()[:-7])
     for now in (store, Store(store.path)):
         _assert_refused_for(worst, best, now, selection)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [{"load": "cpu"}, {"worst_ns": 1}, {"state": "damaged", "load": "cpu"}, {"state": "cut-off", "sha256": None}],
+)
+def test_an_edited_summary_hides_no_run_above_the_limit(tmp_path: Path, edit: dict[str, str | int | None]) -> None:
+    """The recording is what it was: its own load and maximum count, and the run is damaged."""
+    store = Store(tmp_path / "store")
+    worst, best = _stored(store, tmp_path, 250_000, load="none"), _stored(store, tmp_path, 100_000, load="none")
+    file = store.path / "runs" / worst.run_id / RUN_FILE
+    file.chmod(0o600)
+    file.write_text(json.dumps(json.loads(file.read_text()) | edit))
+    now = Store(store.path)
+    assessment = judge_asked([best], Question(LIMIT, 0.95), now)
+    assert assessment.verdict is Verdict.INCONCLUSIVE
+    assert "1 of them above" in assessment.headline
+    assert list(now.verify()) == list(now.rebuild()) == [worst.run_id]
+    assert [(run.state, run.load, run.worst_ns) for run in now.runs()] == [
+        ("damaged", "none", 250_000),
+        ("ended", "none", 100_000),
+    ]
+
+
+def test_an_unreadable_summary_hides_no_run_above_the_limit(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    worst, best = _stored(store, tmp_path, 250_000), _stored(store, tmp_path, 100_000)
+    (store.path / "runs" / worst.run_id / RUN_FILE).unlink()
+    assessment = judge_asked([best], Question(LIMIT, 0.95), Store(store.path))
+    assert assessment.verdict is Verdict.INCONCLUSIVE
+    assert "1 of them above" in assessment.headline
 
 
 def _gate(store: Store, *runs: Recording) -> LimitResult:
