@@ -85,7 +85,7 @@ def _by_runs(names: Sequence[str], out: Path | None, store_path: Path, request: 
     if out is not None:
         require_writable(out)
     store = existing_store(store_path)
-    chosen = {store.find(name) for name in names}
+    chosen = store.find_all(names)
     runs = [run for run in current_runs(store) if run.id in chosen or not chosen]
     probes = list(dict.fromkeys(run.probe for run in reversed(runs) if run.probe))
     probe = probe_of(probes[:1], request.probe or None)

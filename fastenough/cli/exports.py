@@ -40,8 +40,7 @@ def command(runs: tuple[str, ...], form: str | None, out: Path | None, store_pat
     if out is None and form == "parquet" and sys.stdout.isatty():
         raise BadInput("parquet is a binary format; name a file with --out")
     store = existing_store(store_path)
-    chosen = list(dict.fromkeys(map(store.find, runs)))
-    content = export([store.load(run) for run in chosen], form)
+    content = export([store.load(run) for run in store.find_all(runs)], form)
     if out is not None:
         with new_file(out) as target:
             target.write(content)

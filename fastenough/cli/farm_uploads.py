@@ -153,7 +153,7 @@ def farm_push_command(runs: tuple[str, ...], to: str, token_file: Path | None, s
     goal, token = parse_goal(to), _token(token_file)
     store = existing_store(store_path)
     stored: dict[str, bool] = {}
-    for run in dict.fromkeys(map(store.find, runs)):
+    for run in store.find_all(runs):
         with store.opened(run) as recording:
             stored[run] = push(goal, token, run, recording, os.fstat(recording.fileno()).st_size)
         if not as_json:

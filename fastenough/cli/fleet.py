@@ -36,7 +36,7 @@ from fastenough.store.campaign import newest_campaign
 def _examples(store: Store, names: tuple[str, ...], probe: str | None) -> list[Recording]:
     """The named runs; without names those of the newest campaign, or the newest run.  All are of one probe."""
     campaign = None if names else newest_campaign(store)
-    ids = campaign.runs if campaign else tuple(store.find(name) for name in names or ("last",))
+    ids = campaign.runs if campaign else store.find_all(names or ("last",))
     recordings = [
         recording for recording in read_runs(store, ids) if recording.damage is None and not is_monitor(recording.head)
     ]

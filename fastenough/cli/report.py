@@ -33,9 +33,9 @@ from fastenough.store.campaign import StoredCampaign, newest_campaign, plan_of
 
 
 def choose_runs(store: Store, names: tuple[str, ...]) -> StoredCampaign:
-    """The runs named, as a campaign without an id; without names, the newest campaign."""
+    """The runs named, each once, as a campaign without an id; without names, the newest campaign."""
     if names:
-        return StoredCampaign("", tuple(store.find(name) for name in names), ())
+        return StoredCampaign("", tuple(store.find_all(names)), ())
     campaign = newest_campaign(store)
     if campaign is None:
         raise BadInput(f"{store.path}: no campaign in this store; name runs (see fastenough list)")

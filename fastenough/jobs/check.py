@@ -82,14 +82,17 @@ class CheckResult:
 
 
 def read_baseline(store: Store, names: Sequence[str]) -> list[Recording]:
-    """Recordings by path, or by id in the store; raises BadInput."""
-    recordings = []
+    """Recordings by path, or by id in the store; raises BadInput, also for a run that is given twice."""
+    recordings: dict[str, Recording] = {}
     for name in names:
         path = Path(name)
         if not path.is_file() and (len(path.parts) > 1 or path.suffix):
             raise BadInput(f"{name}: no such baseline: neither a file nor the id of a run")
-        recordings.append(read_recording(path) if path.is_file() else store.load(store.find(name)))
-    return recordings
+        recording = read_recording(path) if path.is_file() else store.load(store.find(name))
+        if recording.run_id in recordings:
+            raise BadInput(f"--baseline {name}: run {recording.run_id} is given twice; give it once")
+        recordings[recording.run_id] = recording
+    return list(recordings.values())
 
 
 def _pair_groups(runs: Sequence[Recording], baselines: Sequence[Recording]) -> tuple[list[BaselinePair], list[Group]]:

@@ -255,6 +255,10 @@ class Store:
             raise BadInput(f"{how_many} in {self.path} with an id that begins with {prefix!r}; see 'fastenough list'")
         return matches[0][0]
 
+    def find_all(self, prefixes: Iterable[str]) -> list[str]:
+        """The ids of the runs with these prefixes, each once, in the order of their first mention."""
+        return list(dict.fromkeys(map(self.find, prefixes)))
+
     def _name(self, run_id: str) -> str | None:
         if run_id and run_id_of(run_id) == run_id and self._runs.status_below(run_id, ".") is not None:
             return run_id

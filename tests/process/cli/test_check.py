@@ -19,6 +19,7 @@ from fastenough.analysis.clusters import holm
 from fastenough.analysis.excluded_runs import Selection
 from fastenough.analysis.gate import Growth, Limit
 from fastenough.analysis.resampling import NoInterval
+from fastenough.cli.report import choose_runs
 from fastenough.jobs.check import check, read_baseline
 from fastenough.jobs.limits import Limits, read_limits
 from fastenough.jobs.nights import earlier_nights
@@ -290,6 +291,16 @@ def test_a_baseline_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> N
             read_baseline(store, [name])
     with pytest.raises(BadInput, match=r"no run .* begins with '2026'"):
         read_baseline(store, ["2026"])
+
+
+def test_each_run_counts_once(tmp_path: Path) -> None:
+    """Values that were counted twice would halve the bound on their rate."""
+    bench = Bench(tmp_path)
+    [run] = bench.runs
+    assert choose_runs(bench.store, (run, "last", run[:-2])).runs == (run,)
+    with pytest.raises(BadInput, match="given twice"):
+        read_baseline(bench.store, [str(bench.baseline), run, str(bench.baseline)])
+    assert [recording.run_id for recording in read_baseline(bench.store, [str(bench.baseline), run])] == ["base", run]
 
 
 @pytest.mark.slow
