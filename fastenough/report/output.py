@@ -11,8 +11,9 @@ from fastenough.files import Untrusted
 from fastenough.folder import Folder
 from fastenough.model import BadInput
 
-FILES = ("index.html", "report.json")
-FOLDERS = {"figures": (".svg", ".pdf", ".png", ".csv"), "tables": (".csv", ".md", ".tex")}
+REPORT_FILE = "report.json"
+FILES = ("index.html", REPORT_FILE)
+FOLDERS = ("figures", "tables")
 
 
 def require_replaceable(folder: Folder) -> None:

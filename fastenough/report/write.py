@@ -29,7 +29,7 @@ from fastenough.reference import Reference
 from fastenough.report.context import Context, Note, make_context
 from fastenough.report.document import Picture, ReportTable, Section, Text
 from fastenough.report.formats import csv_of, data_link, latex, markdown, unbroken, with_units
-from fastenough.report.output import FILES, FOLDERS, refusing, require_replaceable
+from fastenough.report.output import FILES, FOLDERS, REPORT_FILE, refusing, require_replaceable
 from fastenough.report.overview import Overview, make_overview, summary_lists
 from fastenough.report.plot import themed
 from fastenough.report.sections import PARTS, SECTIONS, MakeSection
@@ -39,6 +39,10 @@ OnShare = Callable[[float], None]
 _HERE = Path(__file__).parent
 _ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What a section may raise on recordings that another program wrote."""
+_MOST_REPORT_BYTES = 1 << 28
+"""Maximum size of the former report's numbers that are read."""
+_LISTED = re.compile(r"figures/[^/\0]+\.(svg|pdf|png|csv)|tables/[^/\0]+\.(csv|md|tex)")
+"""Files that a report may list: a former one may have been edited."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,16 +169,8 @@ def _documents(context: Context, on_share: OnShare) -> Iterable[tuple[str, bytes
     leaves += [leaf for section in sections for leaf in section.leaves() if not isinstance(leaf, Text)]
     tables = [leaf for leaf in leaves if isinstance(leaf, ReportTable)]
     yield "index.html", _page(parts, context, overview).encode()
-    for leaf in leaves:
-        if isinstance(leaf, Picture):
-            yield f"figures/{leaf.name}.svg", leaf.svg.encode()
-            yield f"figures/{leaf.name}.pdf", leaf.pdf
-            yield f"figures/{leaf.name}.png", leaf.png
-            yield f"figures/{leaf.name}.csv", csv_of(leaf)
-    for table in tables:
-        yield f"tables/{table.name}.csv", csv_of(table)
-        yield f"tables/{table.name}.md", markdown(table).encode()
-        yield f"tables/{table.name}.tex", latex(table).encode()
+    files = dict(_leaf_files(leaf for leaf in leaves if not isinstance(leaf, Text)))
+    yield from files.items()
     numbers = {
         "version": 2,
         "fastenough": __version__,
@@ -185,21 +181,44 @@ def _documents(context: Context, on_share: OnShare) -> Iterable[tuple[str, bytes
         "runs": [recording.run_id for recording in context.recordings],
         "uncertainty": [budget_of(entry.kind.all_cpus) for entry in context.entries],
         "tables": {table.name: {"caption": table.caption, "rows": table.csv_rows()} for table in tables},
+        "files": sorted(files),
     }
-    yield "report.json", json.dumps(numbers, default=_as_json, indent=1).encode()
+    yield REPORT_FILE, json.dumps(numbers, default=_as_json, indent=1).encode()
+
+
+def _leaf_files(leaves: Iterable[Picture | ReportTable]) -> Iterator[tuple[str, bytes]]:
+    """(name, content) of the files of figures and tables."""
+    for leaf in leaves:
+        if isinstance(leaf, Picture):
+            yield f"figures/{leaf.name}.svg", leaf.svg.encode()
+            yield f"figures/{leaf.name}.pdf", leaf.pdf
+            yield f"figures/{leaf.name}.png", leaf.png
+            yield f"figures/{leaf.name}.csv", csv_of(leaf)
+        else:
+            yield f"tables/{leaf.name}.csv", csv_of(leaf)
+            yield f"tables/{leaf.name}.md", markdown(leaf).encode()
+            yield f"tables/{leaf.name}.tex", latex(leaf).encode()
 
 
 def _campaign(note: Note | None) -> dict[str, str] | None:
     return None if note is None else {"id": note.campaign, "title": note.title, "question": note.question}
 
 
-def _forget_former(folder: Folder, name: str, written: set[str]) -> None:
-    """Remove the figures and tables of the report that was here before, and no other files."""
-    for former in folder.names():
-        if f"{name}/{former}" not in written and former.endswith(FOLDERS[name]):
-            with contextlib.suppress(Untrusted):
-                folder.require_replaceable(former)
-                folder.remove(former)
+def _former_files(folder: Folder) -> set[str]:
+    """The figures and tables that the report in this folder lists; none if there is no report of ours."""
+    try:
+        former = json.loads(folder.read(REPORT_FILE, _MOST_REPORT_BYTES))
+        return {name for name in former["files"] if _LISTED.fullmatch(name)} if former["fastenough"] else set()
+    except (OSError, Untrusted, ValueError, RecursionError, LookupError, TypeError):
+        return set()
+
+
+def _forget(folder: Folder, files: Iterable[str]) -> None:
+    """Remove files of the report that was here before."""
+    for former in files:
+        with contextlib.suppress(Untrusted, FileNotFoundError):
+            folder.require_replaceable(former)
+            folder.remove(former)
 
 
 def ignore_share(share: float) -> None:
@@ -235,15 +254,14 @@ def write_report(
     )
     documents = dict(_documents(context, on_share))
     with refusing(out_dir), Folder.at(out_dir, make=True) as folder:
-        had_report = "report.json" in folder.names()
+        former = _former_files(folder) - set(documents)
         require_replaceable(folder)
         for name in FOLDERS:
             with folder.below(name, make=True) as below:
                 for path, content in documents.items():
                     if path.startswith(f"{name}/"):
                         below.replace(path.removeprefix(f"{name}/"), content)
-                if had_report:
-                    _forget_former(below, name, set(documents))
+                _forget(below, [path.removeprefix(f"{name}/") for path in former if path.startswith(f"{name}/")])
         for name in reversed(FILES):
             folder.replace(name, documents[name])
     return [out_dir / name for name in documents]

@@ -312,10 +312,31 @@ def test_the_next_report_leaves_nothing_of_the_former(tmp_path: Path) -> None:
     out = tmp_path / "report"
     recordings = _runs(tmp_path)
     _report(recordings, out)
-    (out / "figures" / "mine.txt").write_text("kept")
+    mine = [out / "figures" / "mine.svg", out / "tables" / "mine.csv"]
+    for file in mine:
+        file.write_text("kept")
     _report(recordings[:1], out)
-    assert len(list((out / "figures").glob("*.svg"))) == 3
-    assert (out / "figures" / "mine.txt").exists()
+    assert len(list((out / "figures").glob("*.svg"))) == 3 + 1
+    assert all(file.exists() for file in mine)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        "{}",
+        "[" * 100_000,
+        '{"files": ["figures/mine.svg"]}',
+        '{"fastenough": "1", "files": ["tables/../figures/mine.svg", "figures/\\u0000.svg", 1]}',
+    ],
+)
+def test_a_folder_of_others_loses_no_file(tmp_path: Path, numbers: str) -> None:
+    """Its report.json is not that of a report, or lists what no report writes."""
+    out = tmp_path / "report"
+    (out / "figures").mkdir(parents=True)
+    (out / "figures" / "mine.svg").write_text("kept")
+    (out / "report.json").write_text(numbers)
+    write_report([], judge([]), out)
+    assert (out / "figures" / "mine.svg").exists()
 
 
 def test_a_first_screen_that_cannot_be_made_leaves_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
