@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -22,7 +23,7 @@ from fastenough.exchange import (
 )
 from fastenough.model import BadInput
 from fastenough.recording.building import line_bytes
-from fastenough.store import Store
+from fastenough.store import RunWriter, Store
 
 _UNITS_NS = {"ns": 1, "us": 1000, "ms": 10**6, "s": 10**9}
 _TOOLS = sorted(
@@ -40,16 +41,20 @@ _CAVEAT = (
 )
 
 
-def _store_run(store: Store, imported: ImportedRun, source: Source) -> str:
-    """The id of the new run."""
-    writer = store.begin()
+def _store_runs(store: Store, imports: Iterable[tuple[Source, ImportedRun]]) -> list[str]:
+    """The ids of the new runs; if one cannot be stored, or if this is interrupted, none stays in the store."""
+    writers: list[RunWriter] = []
     try:
-        for line in recording_lines(imported, source, writer.id):
-            writer.line(line_bytes(line))
-        return writer.end().id
+        for source, imported in imports:
+            writers.append(store.begin())
+            for line in recording_lines(imported, source, writers[-1].id):
+                writers[-1].line(line_bytes(line))
+            writers[-1].end()
     except BaseException:
-        writer.discard()
+        for writer in writers:
+            writer.discard()
         raise
+    return [writer.id for writer in writers]
 
 
 def _document(run_id: str, imported: ImportedRun) -> dict[str, object]:
@@ -98,7 +103,8 @@ def command(files: tuple[Path, ...], unit: str | None, store_path: Path, as_json
     store = Store(store_path)
     if store.index_fault is not None:
         raise BadInput(f"{store_path}: cannot import: {store.index_fault}")
-    runs = [(_store_run(store, imported, source), imported, source) for source, imported in taken]
+    ids = _store_runs(store, taken)
+    runs = [(run_id, imported, source) for run_id, (source, imported) in zip(ids, taken, strict=True)]
     if as_json:
         print_json({"runs": [_document(run_id, imported) for run_id, imported, _ in runs]})
         return

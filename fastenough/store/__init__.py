@@ -52,13 +52,20 @@ _Answer = TypeVar("_Answer")
 class StoreWriter(RunWriter):
     """Writer of a run that adds the run to the index at its begin and at its end."""
 
-    def __init__(self, runs: Folder, summary: RunSummary, remember: Callable[[RunSummary], None]) -> None:
+    def __init__(
+        self,
+        runs: Folder,
+        summary: RunSummary,
+        remember: Callable[[RunSummary], None],
+        forget: Callable[[str], None],
+    ) -> None:
         super().__init__(runs, summary)
         self._all_runs = runs
         self._remember = remember
+        self._forget = forget
         try:
             remember(summary)
-        except FastenoughError:
+        except BaseException:
             self.discard()
             raise
 
@@ -67,6 +74,12 @@ class StoreWriter(RunWriter):
         self._remember(ended)
         make_columns(self._all_runs, ended.id)
         return ended
+
+    def discard(self) -> None:
+        """Remove the run, also a sealed one; it does not count as deleted."""
+        with suppress(FastenoughError):
+            self._forget(self.id)
+        super().discard()
 
 
 def _is_private(path: Path) -> bool:
@@ -138,6 +151,9 @@ class Store:
                 raise
             self._do_without(str(error))
 
+    def _remove(self, run_id: str) -> None:
+        self._index.remove([run_id])
+
     def _refresh(self) -> None:
         """Update the index from the directories: new, changed, running and removed runs."""
         known = self._index.known()
@@ -183,7 +199,7 @@ class Store:
         campaign the newest counts, and it is the default run of commands.
         """
         run_id = new_run_id(max((before for before, _ in run_folders(self._runs)), default=""))
-        return StoreWriter(self._runs, RunSummary(run_id, "running", **(origin or {})), self._remember)
+        return StoreWriter(self._runs, RunSummary(run_id, "running", **(origin or {})), self._remember, self._remove)
 
     def spool(self, board: str, ring: str, waiting: Callable[[], None]) -> AbstractContextManager[Spool]:
         """The spool of a board's ring for incomplete recordings; ``waiting`` is called while another pull uses it."""

@@ -28,10 +28,12 @@ from fastenough.analysis.maxima import maxima_of
 from fastenough.analysis.measures import QUANTILES, Measures, measure, quantile_of, quantile_range
 from fastenough.analysis.merged import merge_samples
 from fastenough.analysis.uncertainty import budget_of
+from fastenough.cli.imports import _store_runs
 from fastenough.cli.show import _print_uncertainty
 from fastenough.exchange import ImportedRun, Source, read_import, recording_lines
 from fastenough.exchange import read_source as source_at
-from fastenough.model import BadInput, Outcome, Requirement, Role, Verdict
+from fastenough.folder import Folder
+from fastenough.model import BadInput, FastenoughError, Outcome, Requirement, Role, Verdict
 from fastenough.recording import Recording, read_recording
 from fastenough.recording.building import line_bytes
 from fastenough.recording.lines import printable
@@ -528,6 +530,28 @@ def test_one_bad_file_and_nothing_is_imported(tmp_path: Path) -> None:
     done = command_line("import", str(CASES[0]), str(bad), "--store", str(tmp_path / "store"))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "Killed" in done.stderr and "\x1b" not in done.stderr and not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), FastenoughError("the disk is full")])
+@pytest.mark.parametrize("interrupted", [1, 2])
+def test_an_interrupted_import_stores_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, interrupted: int
+) -> None:
+    """Interrupted when the first or the second file is already sealed: neither stays, and none counts as deleted."""
+    made: list[str] = []
+
+    def interrupt(_: Folder, run_id: str) -> None:
+        made.append(run_id)
+        if len(made) == interrupted:
+            raise error
+
+    monkeypatch.setattr("fastenough.store.make_columns", interrupt)
+    sources = [source_at(path) for path in CASES[:2]]
+    with pytest.raises(type(error)):
+        _store_runs(Store(tmp_path / "store"), [(source, read_import(source)) for source in sources])
+    assert list((tmp_path / "store" / "runs").iterdir()) == []
+    again = Store(tmp_path / "store")
+    assert (len(made), again.runs(), again.removed()) == (interrupted, [], [])
 
 
 @pytest.mark.check
