@@ -200,10 +200,11 @@ def unfinished_file(name: str) -> str | None:
 
 
 @contextlib.contextmanager
-def replacing(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
+def replacing(path: Path, mode: int = 0o644, *, new: bool = False) -> Iterator[BinaryIO]:
     """A new file that takes the place of ``path``, whole and on disk, when the block ends without an exception.
 
-    It is made beside it under a random name; a link or a file of another user that stands there is refused.
+    It is made beside it under a random name; a link or a file of another user that stands there is refused.  ``new``:
+    raises FileExistsError for whatever is there when the block ends.
     """
     with contextlib.suppress(FileNotFoundError):
         found = path.lstat()
@@ -216,11 +217,27 @@ def replacing(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        beside.rename(path)
+        if new:
+            _name_new(beside, path)
+        else:
+            beside.rename(path)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
+
+
+def _name_new(file: Path, path: Path) -> None:
+    """Rename a file; raises FileExistsError for whatever is at ``path``."""
+    try:
+        os.link(file, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        os.close(create_exclusive(path))
+        file.rename(path)
+    else:
+        file.unlink()
 
 
 def replace_whole(path: Path, content: bytes, mode: int = 0o644) -> None:

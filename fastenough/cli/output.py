@@ -184,8 +184,10 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
     if path.is_symlink() or path.exists():
         raise BadInput(f"{path} exists; name a new file")
     try:
-        with replacing(path) as target:
+        with replacing(path, new=True) as target:
             yield target
+    except FileExistsError as error:
+        raise BadInput(f"{path} exists; name a new file") from error
     except Untrusted as error:
         raise BadInput(str(error)) from error
     except OSError as error:

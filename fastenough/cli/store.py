@@ -79,8 +79,10 @@ def export(samples: Path, parquet: Path, as_json: bool) -> ExitStatus:
         raise BadInput(f"{parquet} exists; name a new file")
     exporting = import_module("fastenough.recording.samples_parquet")  # which loads pyarrow
     try:
-        with replacing(parquet) as target:
+        with replacing(parquet, new=True) as target:
             exported = exporting.export_samples(samples, target)
+    except FileExistsError as error:
+        raise BadInput(f"{parquet} exists; name a new file") from error
     except Untrusted as error:
         raise BadInput(str(error)) from error
     except OSError as error:

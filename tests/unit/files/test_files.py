@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fastenough.cli.output import new_file
 from fastenough.files import (
     Untrusted,
     changeable_by_others,
@@ -20,6 +22,7 @@ from fastenough.files import (
     replace_whole,
     replacing,
 )
+from fastenough.model import BadInput
 from tests.support.privileges import needs_root
 
 NOBODY = 65534
@@ -175,3 +178,23 @@ def test_a_list_of_further_users_is_no_protection(reachable: Path) -> None:
         except OSError as error:
             pytest.skip(f"this file system has no such lists: {error.strerror}")
         assert changeable_by_others(program) == place
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_new_file_replaces_none_that_was_made_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "no hard links here")
+
+    if not links:
+        monkeypatch.setattr(os, "link", refuse)
+    path = tmp_path / "file"
+    with pytest.raises(BadInput, match="exists"), new_file(path) as stream:
+        stream.write(b"new")
+        path.write_bytes(b"theirs")
+    assert (path.read_bytes(), list(tmp_path.iterdir())) == (b"theirs", [path])
+    path.unlink()
+    with new_file(path) as stream:
+        stream.write(b"new")
+    assert (path.read_bytes(), list(tmp_path.iterdir())) == (b"new", [path])
