@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -270,6 +270,33 @@ def named_entries(members: Sequence[tuple[RunGroup, SeriesKind]]) -> tuple[Serie
         SeriesEntry(group, kind, f"{name} ({times + 1})" if times else name)
         for (group, kind), name, times in zip(members, entry_names, again, strict=True)
     )
+
+
+def distinctions(members: Sequence[tuple[RunGroup, Hashable]]) -> list[str]:
+    """For each group with a label what distinguishes it from the other groups of that label; empty if there is none."""
+    alike: dict[Hashable, dict[str, RunGroup]] = {}
+    for group, label in members:
+        alike.setdefault(label, {})[group.recordings[0].run_id] = group
+    titles = {
+        (label, run_id): title
+        for label, groups in alike.items()
+        for run_id, title in zip(groups, _titles(list(groups.values())), strict=True)
+    }
+    return [titles[label, group.recordings[0].run_id] for group, label in members]
+
+
+def _titles(groups: Sequence[RunGroup]) -> list[str]:
+    """The load and the setup of each of these groups, as far as they differ in it."""
+    loads = [group.load for group in groups]
+    labels = setups(loads, [run_values(group.recordings[0]) for group in groups])
+    stated = [f"load {load}" if len(set(loads)) > 1 else "" for load in loads]
+    return [" · ".join(filter(None, title)) for title in zip(stated, labels, strict=True)]
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """Unique names: a repeated one gets its number."""
+    again = [names[:place].count(name) for place, name in enumerate(names)]
+    return [f"{name}-{times + 1}" if times else name for name, times in zip(names, again, strict=True)]
 
 
 def _apart(parts: Sequence[Mapping[str, str]], names: Sequence[str]) -> int:

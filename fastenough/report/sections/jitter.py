@@ -12,7 +12,7 @@ from fastenough.analysis import words
 from fastenough.model import Series
 from fastenough.recording import Recording
 from fastenough.report import plot
-from fastenough.report.context import Context, RunGroup
+from fastenough.report.context import Context, RunGroup, distinctions, numbered
 from fastenough.report.document import Column, Picture, ReportTable, Section
 
 _NS_PER_S = 1e9
@@ -65,19 +65,19 @@ def _corrected(recording: Recording, **labels: str) -> list[Series]:
 
 def _under_loads(groups: Sequence[RunGroup]) -> Picture:
     figure, axes = plot.new_figure("Jitter at 1 kHz under three conditions", plot.WIDE_IN)
+    loads = ["idle" if group.load == "none" else group.load for group in groups]
+    titles = distinctions(list(zip(groups, loads, strict=True)))
+    lines = [" · ".join(filter(None, texts)) for texts in zip(loads, titles, strict=True)]
     rows = [
         row
-        for colour, group in zip(plot.COLOURS, groups, strict=False)
-        for row in _draw(
-            axes,
-            group.recordings[0],
-            _corrected(group.recordings[0]),
-            colour,
-            "idle" if group.load == "none" else group.load,
-        )
+        for colour, group, line in zip(plot.COLOURS, groups, lines, strict=False)
+        for row in _draw(axes, group.recordings[0], _corrected(group.recordings[0]), colour, line)
     ]
     _finish(figure, axes)
-    counts = ", ".join(f"{group.load} {sum(kind.all_cpus.n for kind in group.judged_kinds):,}" for group in groups)
+    counts = ", ".join(
+        f"{line} {sum(kind.all_cpus.n for kind in group.judged_kinds):,}"
+        for line, group in zip(lines, groups, strict=True)
+    )
     return plot.picture(
         figure,
         "jitter-loads",
@@ -88,12 +88,19 @@ def _under_loads(groups: Sequence[RunGroup]) -> Picture:
     )
 
 
-def _beside_traffic(group: RunGroup) -> Picture:
+def _traffic_pictures(groups: Sequence[RunGroup]) -> list[Picture]:
+    tasks = [str(group.recordings[0].head.parameters["task"]) for group in groups]
+    names = numbered([f"jitter-{task}" for task in tasks])
+    titles = distinctions(list(zip(groups, tasks, strict=True)))
+    return [_beside_traffic(group, *texts) for group, *texts in zip(groups, names, titles, strict=True)]
+
+
+def _beside_traffic(group: RunGroup, name: str, distinction: str) -> Picture:
     recording = group.recordings[0]
     parameters = recording.head.parameters
     break_s = parameters["break_after_ns"] / _NS_PER_S
     task = {"ordinary": "an ordinary", "real-time": "a real-time"}[parameters["task"]]
-    title = f"Jitter of {task} task during shared-memory traffic"
+    title = ", ".join(filter(None, (f"Jitter of {task} task during shared-memory traffic", distinction)))
     figure, axes = plot.new_figure(title, plot.WIDE_IN)
     rows = [
         row
@@ -115,7 +122,7 @@ def _beside_traffic(group: RunGroup) -> Picture:
     values = [kind.all_cpus for kind in group.judged_kinds]
     return plot.picture(
         figure,
-        f"jitter-{parameters['task']}",
+        name,
         f"{title}, missed periods charged; traffic ends at "
         f"{break_s:g} s. n = {sum(merged.n for merged in values):,}, {group.title}, {group.instrument}.",
         (_HEADER, rows),
@@ -125,13 +132,16 @@ def _beside_traffic(group: RunGroup) -> Picture:
 
 def _table(groups: Sequence[RunGroup]) -> ReportTable:
     rows = []
-    for group in groups:
-        task = group.recordings[0].head.parameters.get("task", "real-time")
+    tasks = [str(group.recordings[0].head.parameters.get("task", "real-time")) for group in groups]
+    titles = distinctions(
+        [(group, (group.recordings[0].head.probe, task, group.load)) for group, task in zip(groups, tasks, strict=True)]
+    )
+    for group, *texts in zip(groups, tasks, titles, strict=True):
         for kind in group.judged_kinds:
             m = kind.measures
             rows.append(
                 [
-                    task,
+                    ", ".join(filter(None, texts)),
                     group.load,
                     kind.series.labels.get("traffic", "none"),
                     m.n,
@@ -170,7 +180,7 @@ def section(context: Context) -> Section | None:
     if not timers and not beside:
         return None
     pictures = [_under_loads(timers)] if timers else []
-    pictures += [_beside_traffic(group) for group in beside]
+    pictures += _traffic_pictures(beside)
     return Section(
         "jitter",
         "Jitter at 1 kHz",

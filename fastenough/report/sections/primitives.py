@@ -11,7 +11,7 @@ import numpy as np
 from fastenough.analysis import words
 from fastenough.reference import find_reference
 from fastenough.report import plot
-from fastenough.report.context import Context, RunGroup, SeriesKind
+from fastenough.report.context import Context, RunGroup, SeriesKind, distinctions, numbered
 from fastenough.report.document import Column, Picture, ReportTable, Section
 
 _PRIMITIVES = (
@@ -57,13 +57,24 @@ def _measured(group: RunGroup, kind: SeriesKind) -> str:
     return ", ".join([kind.series.name, *labels])
 
 
-def _row(group: RunGroup, kind: SeriesKind) -> list[Any]:
+def _rows(members: list[tuple[RunGroup, SeriesKind]]) -> list[list[Any]]:
+    """A row for each member, whose name tells groups of one load apart."""
+    names = [_measured(*member) for member in members]
+    keyed = [
+        (group, (group.recordings[0].head.probe, group.load, name))
+        for (group, _), name in zip(members, names, strict=True)
+    ]
+    titles = [", ".join(filter(None, parts)) for parts in zip(names, distinctions(keyed), strict=True)]
+    return [_row(*member, title) for member, title in zip(members, titles, strict=True)]
+
+
+def _row(group: RunGroup, kind: SeriesKind, title: str) -> list[Any]:
     probe = group.recordings[0].head.probe
     measures = kind.measures
     mean_ns = None if measures.mean_ns is None else math.ceil(measures.mean_ns)
     return [
         probe,
-        _measured(group, kind),
+        title,
         group.load,
         measures.n,
         measures.minimum_ns,
@@ -98,7 +109,7 @@ def _table(members: list[tuple[RunGroup, SeriesKind]]) -> ReportTable:
         "primitives",
         "Times in ns, with those published for RTLinux",
         columns,
-        [_row(*member) for member in members],
+        _rows(members),
         note="The last three columns are published figures of another system and only show the scale: RTLinux "
         "3.2-pre3, kernel threads, 300 MHz Celeron. There is none for the spinlock, because the system had one "
         f"CPU.{_cost(members)}",
@@ -127,7 +138,13 @@ def _events(members: list[tuple[RunGroup, SeriesKind]]) -> ReportTable:
     )
 
 
-def _over_time(group: RunGroup, kind: SeriesKind) -> Picture:
+def _pictures(members: list[tuple[RunGroup, SeriesKind]]) -> list[Picture]:
+    names = numbered([f"condvar-{kind.series.labels.get('placement', 'same')}" for _, kind in members])
+    titles = distinctions([(group, _measured(group, kind)) for group, kind in members])
+    return [_over_time(*member, *texts) for member, *texts in zip(members, names, titles, strict=True)]
+
+
+def _over_time(group: RunGroup, kind: SeriesKind, name: str, distinction: str) -> Picture:
     """Minimum and maximum of each interval, as in figure 5."""
     times_s, lows_us, highs_us = [np.empty(0)], [np.empty(0)], [np.empty(0)]
     for recording in group.recordings:
@@ -140,7 +157,7 @@ def _over_time(group: RunGroup, kind: SeriesKind) -> Picture:
         lows_us.append(course.minimum[taken] / 1000)
         highs_us.append(course.maximum[taken] / 1000)
     at_s, low_us, high_us = np.concatenate(times_s), np.concatenate(lows_us), np.concatenate(highs_us)
-    title = f"condition variable, {_measured(group, kind)}"
+    title = ", ".join(filter(None, ("condition variable", _measured(group, kind), distinction)))
     figure, axes = plot.new_figure(title)
     axes.plot(at_s, high_us, "o-", color=plot.COLOURS[1], label="maximum of each interval")
     axes.plot(at_s, low_us, "o-", color=plot.COLOURS[0], label="minimum of each interval")
@@ -149,10 +166,9 @@ def _over_time(group: RunGroup, kind: SeriesKind) -> Picture:
     axes.set_ylabel("signal to wake [µs]")
     plot.plain_log_axis(axes.yaxis)
     plot.legend_below(figure, axes.get_legend_handles_labels()[0])
-    placement = kind.series.labels.get("placement", "same")
     return plot.picture(
         figure,
-        f"condvar-{placement}",
+        name,
         f"{title}: {group.label(kind.all_cpus)}.",
         (("end_s", "min_us", "max_us"), list(zip(at_s, low_us, high_us, strict=True))),
     )
@@ -169,11 +185,13 @@ def section(context: Context) -> Section | None:
     ]
     if not members:
         return None
-    pictures = [
-        _over_time(group, kind)
-        for group, kind in members
-        if group.recordings[0].head.probe == "condvar" and group.recordings[0].aggregate.intervals
-    ]
+    pictures = _pictures(
+        [
+            (group, kind)
+            for group, kind in members
+            if group.recordings[0].head.probe == "condvar" and group.recordings[0].aggregate.intervals
+        ]
+    )
     return Section(
         "primitives",
         "Primitives",

@@ -12,7 +12,7 @@ from fastenough.analysis import words
 from fastenough.model import Series
 from fastenough.reference import find_reference
 from fastenough.report import plot
-from fastenough.report.context import Context, RunGroup
+from fastenough.report.context import Context, RunGroup, distinctions
 from fastenough.report.document import Column, Folded, Picture, ReportTable, Section
 
 _SOURCE = "RTLinux 3.2-pre3, Celeron 300 MHz"
@@ -107,8 +107,27 @@ def _mb_s(size: int, ns: float | None) -> float | None:
     return None if not ns else size / ns * 1000
 
 
-def _line(group: RunGroup, series: Series) -> str:
-    """Which line of the figure a series belongs to."""
+def _lines(context: Context, view: _View) -> dict[tuple[str, str], str]:
+    """The lines of the figure by the first run of their group and their channel: groups never share a line."""
+    members = [
+        (group, channel)
+        for group in context.groups
+        if group.recordings[0].head.probe == view.probe
+        for channel in dict.fromkeys(
+            _channel(group, series)
+            for recording in group.recordings
+            for series in recording.series
+            if series.labels.get("by", view.label) == view.label
+        )
+    ]
+    return {
+        (group.recordings[0].run_id, channel): ", ".join(filter(None, (channel, distinction)))
+        for (group, channel), distinction in zip(members, distinctions(members), strict=True)
+    }
+
+
+def _channel(group: RunGroup, series: Series) -> str:
+    """The channel of a series and its placement."""
     where = group.recordings[0].head.parameters["placement"]
     placement = "same CPU" if where == "same" else f"other {where}"
     if "channel" not in series.labels:
@@ -119,6 +138,7 @@ def _line(group: RunGroup, series: Series) -> str:
 def _points(context: Context, view: _View) -> list[_Point]:
     """The points of one figure, without refused sizes."""
     points = []
+    lines = _lines(context, view)
     for group in context.groups:
         if group.recordings[0].head.probe != view.probe:
             continue
@@ -129,7 +149,7 @@ def _points(context: Context, view: _View) -> list[_Point]:
             m = kind.measures
             points.append(
                 _Point(
-                    _line(group, series),
+                    lines[group.recordings[0].run_id, _channel(group, series)],
                     int(series.labels[view.label]),
                     series,
                     m.n,
@@ -143,9 +163,10 @@ def _points(context: Context, view: _View) -> list[_Point]:
 
 def _refused(context: Context, view: _View) -> list[tuple[str, int, str | None, str]]:
     """Line, size, published speed and reason of each size that the kernel refused."""
+    lines = _lines(context, view)
     return [
         (
-            _line(group, series),
+            lines[group.recordings[0].run_id, _channel(group, series)],
             int(series.labels[view.label]),
             _published_speed(view, int(series.labels[view.label]), series),
             f"{series.refused}",

@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fastenough.analysis import judge
 from fastenough.model import Outcome
-from fastenough.recording import Recording, read_recording
+from fastenough.recording import LoadStated, Recording, read_recording
 from fastenough.reference import find_reference
 from fastenough.report.context import Context, make_context
-from fastenough.report.document import Picture, ReportTable, Section
+from fastenough.report.document import Leaf, Picture, ReportTable, Section
 from fastenough.report.overview import make_overview
 from fastenough.report.sections import jitter, primitives, throughput
 from tests.support.presence import present
@@ -52,6 +54,10 @@ def recordings(probe_binary: str, tmp_path_factory: pytest.TempPathFactory) -> d
 def context(recordings: dict[str, Recording]) -> Context:
     runs = list(recordings.values())
     return make_context(runs, judge(runs, None))
+
+
+def _leaves(section: Section | None) -> list[Leaf]:
+    return [] if section is None else list(section.leaves())
 
 
 def _tables(section: Section | None) -> dict[str, ReportTable]:
@@ -146,6 +152,36 @@ def test_jitter_is_told_apart_by_its_traffic(context: Context, recordings: dict[
     assert sum(row["n"] for row in rows) == sum(
         recordings["jitter"].totals[series.id].total for series in recordings["jitter"].named("wakeup_corrected")
     )
+
+
+def _others(recordings: Iterable[Recording], **changes: Any) -> list[Recording]:
+    """The same runs under another load, or on another board."""
+    return [
+        replace(one, head=replace(one.head, run_id=f"{one.run_id}-{number}", **changes))
+        for number, one in enumerate(recordings, 2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"), [({"load": LoadStated("cpu")}, "load cpu"), ({"board": "another"}, "another")]
+)
+def test_other_loads_and_boards_have_lines_and_files_of_their_own(
+    recordings: dict[str, Recording], changes: dict[str, Any], word: str
+) -> None:
+    runs = [replace(one, head=replace(one.head, board="board", load=LoadStated("none"))) for one in recordings.values()]
+    both = make_context([*runs, *_others(runs, **changes)], judge([], None))
+    drawn = [part for make in (primitives, jitter, throughput) for part in _leaves(make.section(both))]
+    names = [part.name for part in drawn if isinstance(part, Picture)]
+    assert sorted(names) == [
+        *("condvar-same", "condvar-same-2", "jitter-real-time", "jitter-real-time-2"),
+        *("throughput-fifo-pipe", "throughput-shm"),
+    ]
+    rows = _rows(_tables(throughput.section(both))["throughput-shm"])
+    assert len({row["channel"] for row in rows}) == 2
+    assert any(word in row["channel"] for row in rows)
+    for make, keys in ((primitives, ("primitive", "measured", "load")), (jitter, ("task", "load", "traffic"))):
+        rows = next(_rows(part) for part in _leaves(make.section(both)) if isinstance(part, ReportTable))
+        assert len({tuple(row[key] for key in keys) for row in rows}) == len(rows)
 
 
 def test_without_primitives_there_is_no_section() -> None:
