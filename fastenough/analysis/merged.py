@@ -70,6 +70,26 @@ class Known:
 
 
 @dataclass(frozen=True)
+class CountedOnly:
+    """Values beyond the histogram of an imported series, or of a summary without one: stored in the bucket of the
+    maximum, but each may be as small as ``least_ns``."""
+
+    bucket: int
+    count: int
+    least_ns: float
+
+
+def only_counted(run: Recording, series: Series, k: int) -> CountedOnly | None:
+    """The values of an imported series that its tool only counted, if they are stored; in a bucket of ``k``."""
+    total, source = run.totals[series.id], series.source_summary
+    if source is None or source.overflow == 0 or not total.wide or run.lost(series.id):
+        return None
+    bucket, least = total.wide[-1]
+    held = int(total.count[np.searchsorted(total.index, bucket)])
+    return CountedOnly(total.folded(k).wide[-1][0], min(held, source.overflow or held), least * series.unit_ns)
+
+
+@dataclass(frozen=True)
 class Merged:
     """Values of one kind, from one or more CPUs and runs, in the series' own unit.
 
@@ -138,6 +158,12 @@ class Merged:
             if series.source_summary is not None and series.source_summary.overflow != 0 and run.totals[series.id].wide
         ]
         return min(least, default=None)
+
+    @cached_property
+    def counted_only(self) -> tuple[CountedOnly, ...]:
+        """The values of imported series that were only counted, with buckets of the merged histogram."""
+        parts = (only_counted(run, series, self.histogram.k) for run, series in self.parts)
+        return tuple(only for only in parts if only is not None)
 
     @cached_property
     def _edges(self) -> tuple[CountArray, CountArray]:

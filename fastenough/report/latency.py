@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -79,7 +80,7 @@ class Scale:
         limits_ns: Sequence[float] = (),
         reach: float = _LIMIT_WITHIN,
     ) -> Scale:
-        greatest = max((int(plot.one_microsecond_view(values)[1].max()) for values in together), default=1)
+        greatest = max((int(plot.one_microsecond_view(values)[1].max(initial=1)) for values in together), default=1)
         return cls(together, axis, greatest, limits_ns, reach)
 
 
@@ -124,7 +125,8 @@ def _draw_line(axes: Axes, line: HistogramLine, colour: str) -> None:
     if axes.get_xscale() == "log":
         edges = np.maximum(edges, left)
     if line.measured is None:
-        axes.stairs(*plot.drawable(heights, edges, axes), baseline=plot.FLOOR, color=colour, linewidth=1.3)
+        if heights.size:  # else all values were only counted
+            axes.stairs(*plot.drawable(heights, edges, axes), baseline=plot.FLOOR, color=colour, linewidth=1.3)
     else:
         axes.stairs(*plot.drawable(heights, edges, axes), baseline=plot.FLOOR, color=colour, linewidth=0.6, alpha=0.5)
         _draw_charged(axes, line, edges, heights, colour)
@@ -203,11 +205,27 @@ def latency_figure(
     return figure
 
 
+def counted_note(together: Sequence[Merged]) -> str:
+    """A note on the values that no figure draws, because a tool only counted them; empty if there are none."""
+    counted = [only for values in together for only in values.counted_only]
+    if not counted:
+        return ""
+    n = sum(only.count for only in counted)
+    least_ns = min(only.least_ns for only in counted)
+    return f" Not drawn: {words.counted(n, 'value')} of at least {words.latency(least_ns)}, which a tool only counted."
+
+
 def latency_data(lines: Sequence[HistogramLine]) -> Data:
-    """What such a figure draws, as numbers."""
-    rows = [
+    """What such a figure draws, as numbers; values that were only counted have a row and a column of their own."""
+    rows: list[tuple[str, int, int, int]] = [
         (line.name, int(us), int(count), int(added))
         for line in lines
         for us, count, added in zip(*charged(line), strict=True)
     ]
-    return ("line", "latency_us", "samples", "of_which_charged"), rows
+    header = ("line", "latency_us", "samples", "of_which_charged")
+    counted = [
+        (line.name, None, only.count, 0, math.floor(only.least_ns / 1000))
+        for line in lines
+        for only in line.values.counted_only
+    ]
+    return ((*header, "at_least_us"), [*((*row, None) for row in rows), *counted]) if counted else (header, rows)

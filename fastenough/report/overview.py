@@ -18,7 +18,15 @@ from fastenough.model import Outcome, Verdict
 from fastenough.report import plot
 from fastenough.report.context import Context, RunGroup, SeriesEntry, maximum_cell
 from fastenough.report.document import Cell, Column, Picture, ReportTable, Text, plain
-from fastenough.report.latency import MOST_NAMED, Scale, latency_data, latency_figure, line_of, lines_by_cpu
+from fastenough.report.latency import (
+    MOST_NAMED,
+    Scale,
+    counted_note,
+    latency_data,
+    latency_figure,
+    line_of,
+    lines_by_cpu,
+)
 from fastenough.report.sections import stations, throughput
 
 _SIZE_IN = (5.8, 4.0)
@@ -184,7 +192,8 @@ def _overlay(context: Context, entries: Sequence[SeriesEntry]) -> Picture:
     axis = plot.linear_axis if plot.fits_linear(together, limits_ns) else plot.log_axis
     title = "Latency histogram" + (f", {entries[0].name}" if len(entries) == 1 else "")
     figure = latency_figure(title, lines, Scale.over(together, axis, limits_ns, reach=math.inf), _SIZE_IN)
-    return plot.picture(figure, "overview", f"Triangles mark the maxima. {_label(entries)}", latency_data(lines))
+    caption = f"Triangles mark the maxima. {_label(entries)}{counted_note(together)}"
+    return plot.picture(figure, "overview", caption, latency_data(lines))
 
 
 def _limits_ns(context: Context, entries: Sequence[SeriesEntry]) -> list[float]:

@@ -131,11 +131,16 @@ def picture(figure: Figure, name: str, caption: str, data: Data, wide: bool = Fa
 
 
 def one_microsecond_view(values: Merged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Whole µs (floor of a bucket's upper edge) and how many values lie there; non-empty ones only, ascending."""
-    _, highest_ns = values.edges_ns
-    whole_us = np.floor(highest_ns / 1000.0).astype(np.int64)
+    """Whole µs (floor of a bucket's upper edge) and how many values lie there; non-empty ones only, ascending.
+
+    Without values that were only counted: their latencies are unknown.
+    """
+    count = values.histogram.count.copy()
+    for only in values.counted_only:
+        count[np.searchsorted(values.histogram.index, only.bucket)] -= only.count
+    whole_us = np.floor(values.edges_ns[1] / 1000.0).astype(np.int64)[count > 0]
     us, first = np.unique(whole_us, return_index=True)
-    counts = np.add.reduceat(values.histogram.count, first) if us.size else np.empty(0, dtype=np.int64)
+    counts = np.add.reduceat(count[count > 0], first) if us.size else np.empty(0, dtype=np.int64)
     return us, counts
 
 

@@ -16,7 +16,7 @@ from fastenough.analysis.keys import RUN_KEYS
 from fastenough.report import plot
 from fastenough.report.context import Context, SeriesEntry
 from fastenough.report.document import Column, Picture, ReportTable, Section, Text
-from fastenough.report.latency import HistogramLine, Scale, latency_data, latency_figure
+from fastenough.report.latency import HistogramLine, Scale, counted_note, latency_data, latency_figure
 
 TURNED = frozenset(
     {
@@ -93,7 +93,7 @@ def _picture(pair: BeforeAfter, number: int) -> Picture:
     return plot.picture(
         figure,
         f"before-after-{number}",
-        f"n = {n}; {pair.before.group.instrument}; differences: {'; '.join(pair.differs)}.",
+        f"n = {n}; {pair.before.group.instrument}; differences: {'; '.join(pair.differs)}.{counted_note(values)}",
         latency_data(lines),
     )
 

@@ -11,12 +11,14 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from fastenough.analysis import Merged
+from fastenough.analysis.merged import CountedOnly, only_counted
 from fastenough.recording import Recording
 from fastenough.recording.histogram import bucket_highest, bucket_index, bucket_lowest
 from fastenough.recording.timeline import INTERVAL_K, Course
 from fastenough.report import plot
 from fastenough.report.context import Context, SeriesEntry, SeriesKind
 from fastenough.report.document import Data, Picture, Section, Text
+from fastenough.report.latency import counted_note
 
 MOST_MAPS = 24
 _MOST_COLUMNS = 240
@@ -27,13 +29,17 @@ _TIME_UNITS = ((2 * 86400.0, 86400.0, "days"), (2 * 3600.0, 3600.0, "h"), (120.0
 
 @dataclass(frozen=True)
 class _Column:
-    """One or more intervals: upper edges of their buckets, counts, and the maximum."""
+    """One or more intervals: upper edges of their buckets, counts, and the maximum.
+
+    ``counted``: number of values that an imported series only counted; they are in no bucket.
+    """
 
     begin_s: float
     end_s: float
     late_us: NDArray[np.float64]
     count: NDArray[np.int64]
     maximum_us: float
+    counted: int
 
 
 def _columns(recordings: tuple[Recording, ...], kind: SeriesKind) -> tuple[list[_Column], list[float]]:
@@ -45,7 +51,7 @@ def _columns(recordings: tuple[Recording, ...], kind: SeriesKind) -> tuple[list[
     for recording in sorted(recordings, key=lambda recording: recording.head.begin.wall_ns):
         timeline = recording.timeline
         courses = [
-            timeline.courses[series.id]
+            (timeline.courses[series.id], only_counted(recording, series, timeline.courses[series.id].k))
             for series in recording.series
             if (series.name, series.labels) == (kind.series.name, kind.series.labels)
         ]
@@ -58,10 +64,16 @@ def _columns(recordings: tuple[Recording, ...], kind: SeriesKind) -> tuple[list[
     return columns, joins[:-1]
 
 
-def _column(courses: list[Course], intervals: tuple[int, int], times_s: tuple[float, float], values: Merged) -> _Column:
+def _column(
+    courses: list[tuple[Course, CountedOnly | None]],
+    intervals: tuple[int, int],
+    times_s: tuple[float, float],
+    values: Merged,
+) -> _Column:
     """These intervals, all CPUs combined."""
     late, counts = [np.empty(0)], [np.empty(0, dtype=np.int64)]
-    for course in courses:
+    maximum_us, counted = np.nan, 0
+    for course, only in courses:
         entries = course.within(*intervals)
         index, count = course.buckets(entries)
         if index.size:
@@ -69,10 +81,15 @@ def _column(courses: list[Course], intervals: tuple[int, int], times_s: tuple[fl
             low = np.maximum(bucket_lowest(index, course.k), course.minimum[entries][filled].min())
             high = np.minimum(bucket_highest(index, course.k), course.maximum[entries][filled].max())
             off = np.maximum(np.abs(low), np.abs(high)) if values.two_sided else high
-            late.append(off * np.float64(values.unit_ns / 1000.0))
-            counts.append(count)
-    late_us = np.concatenate(late)
-    return _Column(*times_s, late_us, np.concatenate(counts), float(late_us.max()) if late_us.size else np.nan)
+            late_us = off * np.float64(values.unit_ns / 1000.0)
+            maximum_us = float(np.fmax(maximum_us, late_us.max()))
+            if only is not None:
+                unmeasured = np.where(index == only.bucket, np.minimum(count, only.count), 0)
+                counted += int(unmeasured.sum())
+                count = count - unmeasured
+            late.append(late_us[count > 0])
+            counts.append(count[count > 0])
+    return _Column(*times_s, np.concatenate(late), np.concatenate(counts), maximum_us, counted)
 
 
 def _row_edges(together: list[Merged]) -> NDArray[np.float64]:
@@ -125,7 +142,9 @@ class _Map:
             for low, high, row in zip(self.edges[:-1], self.edges[1:], self.counts, strict=True)
         ]
         maxima = [None if np.isnan(column.maximum_us) else column.maximum_us for column in self.columns]
-        return ["latency from [µs]", "to [µs]", *moments], [["maximum [µs]", "", *maxima], *bands]
+        counted = [column.counted or None for column in self.columns]
+        only = [["only counted", "", *counted]] if any(counted) else []
+        return ["latency from [µs]", "to [µs]", *moments], [["maximum [µs]", "", *maxima], *only, *bands]
 
 
 def heat_figure(heat: _Map, beside: list[_Map]) -> Figure:
@@ -175,6 +194,7 @@ def _note(kind: SeriesKind, joins: list[float]) -> str:
     values = kind.all_cpus
     if not values.two_sided and (values.histogram.minimum or 0) * values.unit_ns < _LEAST_US * 1000:
         notes.append(f" The lowest row includes values below {_LEAST_US} µs and early ones.")
+    notes.append(counted_note([values]))
     if joins:
         notes.append(f" {len(joins) + 1} runs one after the other.")
     return "".join(notes)

@@ -7,7 +7,7 @@ from fastenough.analysis import words
 from fastenough.report import plot
 from fastenough.report.context import Context, SeriesEntry
 from fastenough.report.document import Picture, Section, Text
-from fastenough.report.latency import MOST_NAMED, Scale, latency_data, latency_figure, lines_by_cpu
+from fastenough.report.latency import MOST_NAMED, Scale, counted_note, latency_data, latency_figure, lines_by_cpu
 
 MOST_PLOTS = 24
 
@@ -17,7 +17,8 @@ def _beyond(context: Context, entry: SeriesEntry) -> str:
     _, axes = plot.new_figure("")
     end_us = plot.linear_axis(axes, [other.kind.all_cpus for other in context.beside(entry)])
     values = entry.kind.all_cpus
-    beyond = values.exceeded(end_us * 1000.0)[1]
+    counted = sum(only.count for only in values.counted_only)
+    beyond = max(0, values.exceeded(end_us * 1000.0)[1] - counted)
     if not beyond:
         return ""
     return (
@@ -28,7 +29,7 @@ def _beyond(context: Context, entry: SeriesEntry) -> str:
 
 def latency_pictures(context: Context, entry: SeriesEntry, name: str) -> list[Picture]:
     """The latency plot of one kind of series; a second one of the whole tail if the first is cut."""
-    label = f"{entry.kind.name}: {entry.group.label(entry.kind.all_cpus)}."
+    label = f"{entry.kind.name}: {entry.group.label(entry.kind.all_cpus)}.{counted_note([entry.kind.all_cpus])}"
     lines = lines_by_cpu(entry)
     if len(lines) > MOST_NAMED:
         label += f" The {MOST_NAMED} CPUs with the greatest maxima are in colour, the others grey."

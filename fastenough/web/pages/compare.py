@@ -27,7 +27,7 @@ from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Recording
 from fastenough.report import plot
 from fastenough.report.document import Column, Picture, ReportTable
-from fastenough.report.latency import HistogramLine, Scale, latency_data, latency_figure
+from fastenough.report.latency import HistogramLine, Scale, counted_note, latency_data, latency_figure
 from fastenough.web.rendering import as_json, page_with_json
 from fastenough.web.site import NotFound, Site, recording_of
 
@@ -168,9 +168,8 @@ def _picture(recordings: Sequence[Recording]) -> Picture | None:
     axis = plot.linear_axis if plot.fits_linear(together) else plot.log_axis
     figure = latency_figure("Latency plots of the compared runs", lines, Scale.over(together, axis))
     counts = "; ".join(f"{line.name}: n = {line.values.n:,}" for line in lines)
-    return plot.picture(
-        figure, "compare-plot", f"All CPUs of each run combined. {counts}. Triangles mark maxima.", latency_data(lines)
-    )
+    caption = f"All CPUs of each run combined. {counts}. Triangles mark maxima.{counted_note(together)}"
+    return plot.picture(figure, "compare-plot", caption, latency_data(lines))
 
 
 def _differing(comparisons: Sequence[Comparison], which: dict[str, str]) -> tuple[RunDifferences, ...]:

@@ -39,10 +39,10 @@ from fastenough.recording.building import line_bytes
 from fastenough.recording.lines import printable
 from fastenough.report import overview
 from fastenough.report.context import make_context
-from fastenough.report.document import ReportTable
+from fastenough.report.document import Picture, ReportTable
 from fastenough.report.gate_summary import _quantiles as _quantiles_as_markdown
 from fastenough.report.latency import _maximum_text
-from fastenough.report.sections import heat_map
+from fastenough.report.sections import heat_map, latency_plot
 from fastenough.report.sections.bounds import rate_bounds
 from fastenough.report.sections.extremes import _changes as _changes_of_maxima
 from fastenough.report.source_tables import maxima_by_kernel, own_figure, stress_table
@@ -1069,3 +1069,48 @@ def test_json_that_no_tool_writes_is_refused_before_it_is_read(tmp_path: Path, m
     path.write_bytes(b'{"cpu":{"0":{"histogram":{' + b'"1":1,' * (3 << 20) + b'"2":1}}}}\n')
     with pytest.raises(BadInput, match="MiB of JSON"):
         read_import(source_at(path))
+
+
+def _cyclictest_json(histogram: dict[str, int], cycles: int, maximum: int) -> str:
+    thread = {"histogram": histogram, "cycles": cycles, "min": 5, "max": maximum, "avg": 60, "cpu": 0, "node": 0}
+    return json.dumps(
+        {
+            "file_version": 1,
+            "cmdline:": "cyclictest --json=x -h 100",
+            "rt_test_version:": "2.4",
+            "finished": 1,
+            "start_time": "Mon, 24 Nov 2025 10:00:00 +0000",
+            "end_time": "Mon, 24 Nov 2025 10:00:20 +0000",
+            "return_code": 0,
+            "sysinfo": {"nodename": "h", "release": "6.1.0"},
+            "num_threads": 1,
+            "resolution_in_ns": 0,
+            "thread": {"0": thread},
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("histogram", "drawn", "counted"), [({"5": 900}, (5, 900), 100), ({}, (5, 1), 99)], ids=["overflow", "no histogram"]
+)
+def test_values_that_were_only_counted_are_drawn_nowhere(
+    tmp_path: Path, histogram: dict[str, int], drawn: tuple[int, int], counted: int
+) -> None:
+    """Their latencies are unknown; to draw them at the maximum would invent a hundred of the worst."""
+    (tmp_path / "output.json").write_text(_cyclictest_json(histogram, sum(histogram.values()) + 100, 10_000))
+    run = recorded(tmp_path / "output.json", tmp_path)
+    context = make_context([run], judge([run]))
+    pictures = [overview.make_overview(context).figure]
+    for make in (latency_plot.section, heat_map.section):
+        pictures += [leaf for leaf in present(make(context), "section").leaves() if isinstance(leaf, Picture)]
+    assert len(pictures) >= 3
+    for picture in (present(one, "figure") for one in pictures):
+        assert f"Not drawn: {counted} values" in picture.caption
+        header, rows = picture.data
+        if header[0] != "line":
+            assert [row[2] for row in rows[:2]] == [10_000, counted]
+            assert sum(row[2] or 0 for row in rows[2:]) == drawn[1]
+            continue
+        assert header[-1] == "at_least_us"
+        assert [tuple(row[1:3]) for row in rows if row[-1] is None] == [drawn]
+        assert [(row[1], row[2]) for row in rows if row[-1] is not None] == [(None, counted)]
