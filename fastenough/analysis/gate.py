@@ -270,16 +270,24 @@ def _other_environment(run: Recording, base: Recording, allowed: AllowedDepartur
 
 
 def _cpus_by_latency(runs: Group) -> dict[str, set[frozenset[int | None]]]:
-    """The sets of CPUs on which runs measured each judged latency that has values or missed periods."""
+    """The sets of CPUs on which runs measured each judged latency that has values or missed periods.
+
+    A corrected series has a value for each missed period: without values nothing was measured.
+    """
     sets: dict[str, set[frozenset[int | None]]] = {}
     for run in runs:
         cpus: dict[str, set[int | None]] = {}
         for series in judged_series(run):
-            if run.totals[series.id].total or run.missed(series.id):
+            if run.totals[series.id].total or (run.missed(series.id) and not series.corrected):
                 cpus.setdefault(kind_name(series), set()).add(series.cpu)
         for name, of_run in cpus.items():
             sets.setdefault(name, set()).add(frozenset(of_run))
     return sets
+
+
+def has_latency(run: Recording) -> bool:
+    """Whether it measured any judged latency."""
+    return bool(_cpus_by_latency([run]))
 
 
 def series_departures(runs: Group, baseline: Group, same_cpus: bool, all_cpus: bool = True) -> Iterator[Departure]:
@@ -415,6 +423,47 @@ def judge_growth(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list
     shares = [(result.p_value or 0.0) / (1 - result.growth.confidence) for result in tested]
     slower = dict(zip(map(id, tested), holm(shares, 1.0), strict=True))
     return [_judged_growth(result, slower.get(id(result), False)) for result in results]
+
+
+def judge_not_compared(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list[LimitResult]:
+    """A result for each limit on growth and each pair with latencies that could not be compared: BROKEN if a run is,
+    else INCONCLUSIVE."""
+    return [
+        _not_compared(limit, pair, names)
+        for pair in pairs
+        if not pair.instructions and (names := _only_now(pair))
+        for limit in limits
+        if isinstance(limit.criterion, Growth) and limit.is_for(pair.runs[0])
+    ]
+
+
+def _only_now(pair: BaselinePair) -> list[str]:
+    """The judged latencies of the baseline that have values in the runs only; all of them if none could be compared."""
+    names = judged_kinds(pair.baseline[0])
+    if not pair.sides:
+        return names
+    before, now = _cpus_by_latency(pair.baseline), _cpus_by_latency(pair.runs)
+    return [name for name in names if name in now and name not in before]
+
+
+def _not_compared(limit: Limit, pair: BaselinePair, names: Sequence[str]) -> LimitResult:
+    """The result for latencies without a comparison; it names the side without values, and a bad run."""
+    before = _cpus_by_latency(pair.baseline)
+    side, group = ("these runs", pair.runs) if set(names) & before.keys() else ("the baseline", pair.baseline)
+    runs = " and ".join(run.run_id for run in group)
+    reason = f"{', '.join(names)}: not compared with the baseline; {side} (run {runs}): no values"
+    against = most_severe_finding((*pair.baseline, *pair.runs))
+    verdict = Verdict.INCONCLUSIVE
+    if against is not None:
+        verdict, reason = against[0], f"{reason}; {against[1]}"
+    return LimitResult(
+        limit,
+        verdict,
+        reason,
+        subject_of(pair.runs[0]),
+        tuple(run.run_id for run in pair.runs),
+        sum(run.duration_ns for run in pair.runs),
+    )
 
 
 def judge_budgets(limits: Sequence[Limit], pairs: Sequence[BaselinePair]) -> list[LimitResult]:

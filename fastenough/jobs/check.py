@@ -29,8 +29,10 @@ from fastenough.analysis.gate import (
     beside,
     departures,
     growth_requirements,
+    has_latency,
     judge_budgets,
     judge_growth,
+    judge_not_compared,
     requirement_result,
     result_without,
     subject_of,
@@ -106,7 +108,7 @@ def _pair_groups(runs: Sequence[Recording], baselines: Sequence[Recording]) -> t
             continue
         try:
             differences, sides = sides_of(nearest, group)
-        except NoCommonSeries:  # all values were lost, which is a departure
+        except NoCommonSeries:  # one of both has no values: see judge_not_compared
             differences, sides = all_differences(RUN_KEYS, run_values(nearest[0]), run_values(group[0])), []
         judged = tuple(side for side in sides if side.judged)
         pairs.append(
@@ -324,7 +326,7 @@ def _results_by_key(
 ) -> Iterator[tuple[LimitResult, list[ExcludedRuns]]]:
     """The results of each limit, one for each key, with the excluded runs of that key."""
     yield from _growth_results_by_key(limits, pairs, selected)
-    for result in judge_budgets(limits, pairs):
+    for result in (*judge_not_compared(limits, pairs), *judge_budgets(limits, pairs)):
         yield result, []
     for limit in limits:
         if isinstance(limit.criterion, Requirement):
@@ -383,7 +385,7 @@ def check(
     failed = [
         f"run {run.run_id} has no data: {'; '.join(run.reasons) or run.cut_off or 'no reason is recorded'}"
         for run in taken
-        if run.outcome not in _MAY_BE_EMPTY and not judged_series(run)
+        if run.outcome not in _MAY_BE_EMPTY and not has_latency(run)
     ]
     measured = [run for run in taken if run.outcome is not Outcome.NOT_APPLICABLE and judged_series(run)]
     if not measured:

@@ -220,3 +220,41 @@ def test_lost_and_renamed_latencies_are_departures(tmp_path: Path) -> None:
     assert lost.verdict is Verdict.FAIL and len(lost.departures) == 2
     renamed = recording(tmp_path, gate.plan(2, "renamed", 0, 20, name="third"))
     assert len(departures([renamed], [gate.baseline], AllowedDepartures())) == 1
+
+
+WITHOUT_VALUES: dict[str, tuple[dict[str, Any], SinceChange | None]] = {
+    "failed": ({"outcome": "failed", "reasons": ("killed",)}, None),
+    "failed, by all nights": ({"outcome": "failed"}, SinceChange()),
+    "cut off": ({"outcome": None}, None),
+    "missed periods": ({"missed": 5}, None),
+}
+
+
+@pytest.mark.parametrize(("fields", "since"), WITHOUT_VALUES.values(), ids=WITHOUT_VALUES)
+def test_a_load_that_was_never_compared_forbids_a_pass(
+    fields: dict[str, Any], since: SinceChange | None, tmp_path: Path
+) -> None:
+    """The run of load cpu, or that of its baseline, has no values; load none keeps the limit."""
+
+    def run(run_id: str, load: str, *levels_us: float, **more: Any) -> Recording:
+        values = _values(1 if run_id.startswith("base") else 2, *levels_us)
+        plan = Plan(values, run_id=run_id, load=load, interval_ns=500_000_000, **more)
+        return recording(tmp_path, plan)
+
+    store, limits = Store(tmp_path / "store"), Limits((LIMIT,))
+    base, night = run("base-1", "none", 20), run("run-5", "none", 20)
+    silent = run("base-2", "cpu", 0, **fields)
+    checked = check([night, run("run-6", "cpu", 200)], [base, silent], limits, store, since=since)
+    quiet, result = sorted(checked.limits, key=lambda result: result.run_ids)
+    assert quiet.verdict is (Verdict.PASS if since is None else Verdict.INCONCLUSIVE)
+    assert checked.verdict is result.verdict is Verdict.BROKEN and silent.run_id in result.reason
+    lost = check([night, run("run-7", "cpu", 0, **fields)], [base, run("base-3", "cpu", 20)], limits, store)
+    assert lost.verdict is Verdict.FAIL and len(lost.departures) == 1
+    assert bool(lost.gaps) == (fields.get("outcome", "completed") != "completed")
+
+
+def test_one_latency_without_values_in_the_baseline_forbids_a_pass(tmp_path: Path) -> None:
+    gate = GateStore(tmp_path, 0, 60, two=True)
+    checked = gate.checked(gate.night(1, 200, 60))
+    assert checked.verdict is Verdict.INCONCLUSIVE
+    assert [result.verdict for result in checked.limits] == [Verdict.PASS, Verdict.INCONCLUSIVE]
