@@ -83,9 +83,13 @@ class RequiredOfRun:
 
 
 def requirements_of_runs(judged: Sequence[Recording], assessment: Assessment) -> list[RequiredOfRun]:
-    """What an assessment required of each run that has a requirement."""
-    required_of_each = ((recording, assessment.requirement_of(recording.run_id)) for recording in judged)
-    return [RequiredOfRun(recording, required) for recording, required in required_of_each if required is not None]
+    """What an assessment required of each run that has a requirement; a run may have several."""
+    return [
+        RequiredOfRun(recording, judgment.requirement)
+        for recording in judged
+        for judgment in assessment.judgments
+        if judgment.requirement is not None and recording.run_id in judgment.run_ids
+    ]
 
 
 def find_excluded(required_of_runs: Sequence[RequiredOfRun], others: Iterable[Recording]) -> list[ExcludedRuns]:

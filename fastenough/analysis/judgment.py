@@ -166,14 +166,15 @@ def _judge_group(weighed: _Weighed) -> Judgment:
 def _required_groups(
     recordings: Sequence[Recording], requirement: Requirement | None, probe: str | None
 ) -> list[RequiredGroup]:
-    """Runs of one key each, with their requirement: the given one if it applies to their probe, else their own."""
+    """Runs of one key each, with their requirement: the given one if it applies to their probe, else their own.
+
+    All runs of one key are data of each requirement that one of them states.
+    """
     groups: list[RequiredGroup] = []
     for group in grouped(recordings):
-        stated = requirement if probe in (None, group[0].head.probe) else None
-        by_requirement: dict[Requirement | None, list[Recording]] = {}
-        for recording in group:
-            by_requirement.setdefault(stated or recording.head.requirement, []).append(recording)
-        groups += by_requirement.items()
+        given = requirement if probe in (None, group[0].head.probe) else None
+        stated = [given] if given else [recording.head.requirement for recording in group]
+        groups += [(required, group) for required in dict.fromkeys(filter(None, stated))] or [(None, group)]
     return groups
 
 

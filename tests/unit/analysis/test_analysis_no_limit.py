@@ -198,13 +198,21 @@ def test_what_a_run_states_itself_it_is_judged_by(tmp_path: Path) -> None:
 
 
 @pytest.mark.check
-def test_runs_with_other_requirements_are_judged_apart(tmp_path: Path) -> None:
-    runs = [
-        _run(tmp_path, head=_stated(200_000)),
-        _run(tmp_path, run_id="strict", values=latencies(2), head=_stated(5_000)),
-    ]
-    assessment = judge(runs)
-    assert [judgment.verdict for judgment in assessment.judgments] == [Verdict.PASS, Verdict.FAIL]
+@pytest.mark.parametrize("of_other", [None, 2_000_000, 5_000])
+def test_all_runs_of_one_key_are_judged_by_each_requirement(tmp_path: Path, of_other: int | None) -> None:
+    """Also the runs that state another requirement, or none."""
+    good = _run(tmp_path, head=_stated(200_000))
+    late = _run(tmp_path, run_id="late", values=LATE, head={} if of_other is None else _stated(of_other))
+    assert judge([good]).verdict is Verdict.PASS
+    for runs in ([good, late], [late, good]):
+        assessment = judge(runs)
+        assert assessment.verdict is Verdict.FAIL
+        verdicts = {
+            judgment.requirement.limit_ns: judgment.verdict for judgment in assessment.judgments if judgment.requirement
+        }
+        others = {2_000_000: Verdict.PASS, 5_000: Verdict.FAIL}
+        assert verdicts == {200_000: Verdict.FAIL} | ({} if of_other is None else {of_other: others[of_other]})
+        assert {judgment.run_ids for judgment in assessment.judgments} == {tuple(run.run_id for run in runs)}
 
 
 @pytest.mark.check
