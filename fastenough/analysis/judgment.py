@@ -30,9 +30,10 @@ from fastenough.analysis.machine import identity_cautions, is_emulated
 from fastenough.analysis.measures import CONFIDENCE, weakest_bound
 from fastenough.analysis.merged import Merged, cpus_not_measured, grouped, judged_series, load_name
 from fastenough.analysis.phase_lock import phase_lock_cautions
+from fastenough.analysis.series_checks import series_as_measured
 from fastenough.analysis.supported import all_supported, overall_supported
 from fastenough.analysis.uncertainty import near_limit
-from fastenough.model import Outcome, Requirement, Verdict
+from fastenough.model import Outcome, Requirement, Role, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.head import Head
 from fastenough.recording.wakeups import is_monitor
@@ -178,9 +179,15 @@ def _required_groups(
     return groups
 
 
-def _measures_speed_only(recording: Recording) -> bool:
-    """Whether a completed run holds only throughput, to which a limit on latency does not apply."""
-    return recording.outcome is Outcome.COMPLETED and bool(recording.series) and not judged_series(recording)
+def measures_no_latency(recording: Recording) -> bool:
+    """Whether a completed run holds throughput or explaining series only, to which a limit on latency does not apply.
+
+    A series that is a latency of its probe, but declared as explaining or refused, is none of these: the run is judged.
+    """
+    if recording.outcome is not Outcome.COMPLETED or not recording.series or judged_series(recording):
+        return False
+    throughput_only = all(series.role is Role.THROUGHPUT for series in recording.series)
+    return throughput_only or not checks.is_broken(series_as_measured(recording))
 
 
 def _without_monitors(recordings: Sequence[Recording]) -> list[Recording]:
@@ -190,7 +197,8 @@ def _without_monitors(recordings: Sequence[Recording]) -> list[Recording]:
 
 
 def _missing_loads(recordings: Sequence[Recording], loads: Sequence[str] | None) -> list[str]:
-    present = {load_name(recording) for recording in recordings}
+    """The requested loads under which no run measured a latency, or was to."""
+    present = {load_name(recording) for recording in recordings if not measures_no_latency(recording)}
     return [load for load in loads or () if load not in present]
 
 
@@ -245,7 +253,7 @@ def judge(
     recordings, repeated = distinct(_without_monitors(recordings))
     unfit = _unfit(recordings)
     measured = [recording for recording in recordings if recording.outcome is not Outcome.NOT_APPLICABLE]
-    judgeable = [recording for recording in measured if not _measures_speed_only(recording)]
+    judgeable = [recording for recording in measured if not measures_no_latency(recording)]
     groups = _required_groups(judgeable, requirement, probe)
     highest = max((required.confidence for required, _ in groups if required is not None), default=confidence)
     weighed = [_weigh(group, minimum_duration_ns, highest if group[0] else confidence) for group in groups]

@@ -39,6 +39,7 @@ from fastenough.analysis.gate import (
 )
 from fastenough.analysis.gate_nights import NightsQuestion, judge_over_nights, nights_questions
 from fastenough.analysis.instructions import InstructionComparison, compare_instructions
+from fastenough.analysis.judgment import measures_no_latency
 from fastenough.analysis.keys import RUN_KEYS
 from fastenough.analysis.machine import counts_instructions
 from fastenough.analysis.merged import judged_series
@@ -51,8 +52,6 @@ from fastenough.recording.wakeups import is_monitor
 from fastenough.store import Store
 
 _WEIGHT = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.NO_LIMIT)
-
-_MAY_BE_EMPTY = (Outcome.COMPLETED, Outcome.NOT_APPLICABLE)
 
 
 @dataclass(frozen=True)
@@ -360,6 +359,17 @@ def _require_intact(recordings: Sequence[Recording]) -> None:
             raise FastenoughError(f"run {recording.run_id} failed the integrity check: {recording.damage}")
 
 
+def _without_data(runs: Sequence[Recording]) -> Iterator[str]:
+    """The runs that should hold a latency and do not, with the reason."""
+    for run in runs:
+        if run.outcome is Outcome.COMPLETED:
+            if not judged_series(run) and not measures_no_latency(run):
+                yield f"run {run.run_id} completed but holds no latency"
+        elif run.outcome is not Outcome.NOT_APPLICABLE and not has_latency(run):
+            why = "; ".join(run.reasons) or run.cut_off or "no reason is recorded"
+            yield f"run {run.run_id} has no data: {why}"
+
+
 def check(
     runs: Sequence[Recording],
     baselines: Sequence[Recording],
@@ -382,11 +392,7 @@ def check(
     unfit = tuple(
         f"run {run.run_id}: {'; '.join(run.reasons)}" for run in taken if run.outcome is Outcome.NOT_APPLICABLE
     )
-    failed = [
-        f"run {run.run_id} has no data: {'; '.join(run.reasons) or run.cut_off or 'no reason is recorded'}"
-        for run in taken
-        if run.outcome not in _MAY_BE_EMPTY and not has_latency(run)
-    ]
+    failed = list(_without_data(taken))
     measured = [run for run in taken if run.outcome is not Outcome.NOT_APPLICABLE and judged_series(run)]
     if not measured:
         verdict = Verdict.BROKEN if failed else Verdict.INCONCLUSIVE

@@ -245,9 +245,9 @@ def test_a_planned_run_that_is_missing_forbids_a_pass_of_what_the_others_state(t
 @pytest.mark.parametrize("role", [Role.DIAGNOSTIC, Role.THROUGHPUT])
 def test_inversions_on_purpose_and_throughput_are_never_judged(tmp_path: Path, role: Role) -> None:
     run = _late_mutex(tmp_path)
-    bare = replace(
-        run, head=replace(run.head, series=tuple(replace(series, role=role, corrected=False) for series in run.series))
-    )
+    labels = {"inheritance": "no"}
+    declared = tuple(replace(series, role=role, corrected=False, labels=labels) for series in run.series)
+    bare = replace(run, head=replace(run.head, probe="inversion", series=declared))
     timer = _run(tmp_path)
     assert judge([timer, bare], LIMIT).verdict is Verdict.PASS, "whatever probe the limit is for"
     alone = judge([bare])

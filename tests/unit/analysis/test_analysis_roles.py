@@ -100,3 +100,15 @@ def test_plain_series_of_another_act_stay_what_they_are(tmp_path: Path) -> None:
         run, tuple(replace(series, role=Role.DIAGNOSTIC) if series.name == "irq" else series for series in run.series)
     )
     assert {name for name, _ in _names(told)} == {"wakeup_corrected"}
+
+
+@pytest.mark.parametrize("declared", [{"role": "diagnostic"}, {"refused": "not supported"}])
+def test_a_run_of_latencies_declared_as_something_else_is_broken(tmp_path: Path, declared: dict[str, str]) -> None:
+    """Beside a sound run of another load; the latency of an unknown probe is only not measured."""
+    quiet = recording(tmp_path, Plan(VALUES, run_id="quiet"))
+    plan = Plan(LATE, run_id="hidden", load="cpu", series=declared)
+    assert judge([quiet], LIMIT).verdict is Verdict.PASS
+    assert judge([quiet, recording(tmp_path, plan)], LIMIT).verdict is Verdict.BROKEN
+    unknown = recording(tmp_path, replace(plan, run_id="unknown", head={"probe": "made-up"}))
+    assert judge([quiet, unknown], LIMIT, loads=("none", "cpu")).verdict is Verdict.INCONCLUSIVE
+    assert judge([quiet, unknown], LIMIT, loads=("none",)).verdict is Verdict.PASS

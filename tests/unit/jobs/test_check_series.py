@@ -17,7 +17,7 @@ from fastenough.analysis.gate import AllowedDepartures, Growth, Limit, beside, d
 from fastenough.jobs.check import CheckResult, check
 from fastenough.jobs.limits import Limits
 from fastenough.jobs.nights import SinceChange, earlier_nights
-from fastenough.model import Verdict
+from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.store import Store
 from tests.support.recordings import Plan, recording, write
@@ -258,3 +258,12 @@ def test_one_latency_without_values_in_the_baseline_forbids_a_pass(tmp_path: Pat
     checked = gate.checked(gate.night(1, 200, 60))
     assert checked.verdict is Verdict.INCONCLUSIVE
     assert [result.verdict for result in checked.limits] == [Verdict.PASS, Verdict.INCONCLUSIVE]
+
+
+def test_a_run_of_latencies_declared_as_something_else_is_broken(tmp_path: Path) -> None:
+    quiet = recording(tmp_path, Plan(_values(1, 20), run_id="quiet"))
+    hidden = recording(tmp_path, Plan(_values(2, 20), run_id="hidden", load="cpu", series={"role": "diagnostic"}))
+    limits = Limits((replace(LIMIT, criterion=Requirement(10**9)),))
+    base, store = recording(tmp_path, Plan(_values(3, 20), run_id="base")), Store(tmp_path / "store")
+    assert check([quiet], [base], limits, store).verdict is Verdict.PASS
+    assert check([quiet, hidden], [base], limits, store).verdict is Verdict.BROKEN
