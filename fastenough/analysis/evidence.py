@@ -14,6 +14,7 @@ from fastenough.analysis.cpu_evidence import CpuEvidence, evidence_per_cpu
 from fastenough.analysis.dependence import PIECES_SUPPORTED
 from fastenough.analysis.machine import steal_text
 from fastenough.analysis.merged import Merged, cpus_not_measured, judged_series, merge_samples
+from fastenough.analysis.periods import accounted
 from fastenough.analysis.planning import activations_to_decide
 from fastenough.model import Requirement, Series, Verdict
 from fastenough.recording import Recording
@@ -293,11 +294,8 @@ def _as_planned(evidence: Evidence) -> Iterator[CheckFinding]:
     for recording in evidence.recordings:
         planned = recording.head.planned_n or 0
         period_ns = max((series.period_ns or 0 for series in recording.series), default=0)
-        held = min(
-            (recording.totals[series.id].total + recording.missed(series.id) for series in judged_series(recording)),
-            default=0,
-        )
         if recording.duration_ns < (1 - UNPLANNED_SHARE) * planned * period_ns:
+            held = min((accounted(recording, series) for series in judged_series(recording)), default=0)
             yield CheckFinding(
                 Verdict.INCONCLUSIVE,
                 f"run {recording.run_id} ended after {words.number(held)} of "

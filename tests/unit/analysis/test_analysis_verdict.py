@@ -445,6 +445,14 @@ def test_few_acts_without_a_period_do_not_say_never_however_long_they_take(tmp_p
         assert (expected is Verdict.PASS) == ("are too few for" not in _text(assessment))
 
 
+@pytest.mark.parametrize(("planned", "expected"), [(65_000, Verdict.INCONCLUSIVE), (60_000, Verdict.PASS)])
+def test_a_missed_period_of_a_corrected_series_counts_once(planned: int, expected: Verdict, tmp_path: Path) -> None:
+    """Its charge is among the 60,000 values."""
+    values = [[np.append(interval[:-1], 10_000_000) for interval in cpu] for cpu in VALUES]
+    plan = _good(values=values, missed=5_000, head={"planned_n": planned})
+    assert _judge(tmp_path, plan, Requirement(10**9)).verdict is expected
+
+
 def test_a_virtual_machine_without_steal_may_pass(tmp_path: Path) -> None:
     assert _judge(tmp_path, _good(marks=("virtual-machine",))).verdict is Verdict.PASS
 
