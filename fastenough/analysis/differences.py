@@ -37,8 +37,8 @@ def series_values(recording: Recording, series: Series) -> Values:
 def _differing(keys: Sequence[Key], first: Values, second: Values) -> Iterator[Key]:
     for key in keys:
         first_value, second_value = first[key.name], second[key.name]
-        is_unknown = UnknownValue in (type(first_value), type(second_value))
-        if first_value != second_value if is_unknown else not key.agree(first_value, second_value):
+        unknown = _is_unknown(key, first, second)
+        if first_value != second_value if unknown else not key.agree(first_value, second_value):
             yield key
 
 
@@ -47,9 +47,33 @@ def differing_keys(first: Values, second: Values) -> list[Key]:
     return list(_differing([key for key in RUN_KEYS if key.forbids in FOR_MERGING], first, second))
 
 
-def difference(keys: Sequence[Key], first: Values, second: Values, forbidding: Sequence[Forbids]) -> str | None:
-    """Text of the first key of this kind in which two runs (or series) differ; None if they agree."""
-    differing = _differing([key for key in keys if key.forbids in forbidding], first, second)
+def may_agree(first: Values, second: Values) -> bool:
+    """Whether two runs may be of one key: no known value in which they differ forbids merging them."""
+    keys = [key for key in RUN_KEYS if key.forbids in FOR_MERGING]
+    return all(_is_unknown(key, first, second) for key in _differing(keys, first, second))
+
+
+def _is_unknown(key: Key, first: Values, second: Values) -> bool:
+    return UnknownValue in (type(first[key.name]), type(second[key.name]))
+
+
+def difference(
+    keys: Sequence[Key],
+    first: Values,
+    second: Values,
+    forbidding: Sequence[Forbids],
+    *,
+    unknown_agrees: bool = False,
+) -> str | None:
+    """Text of the first key of this kind in which two runs (or series) differ; None if they agree.
+
+    ``unknown_agrees``: an unknown value agrees with every other one.
+    """
+    differing = (
+        key
+        for key in _differing([key for key in keys if key.forbids in forbidding], first, second)
+        if not (unknown_agrees and _is_unknown(key, first, second))
+    )
     return next((_difference_text(key, first, second) for key in differing), None)
 
 

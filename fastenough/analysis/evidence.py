@@ -328,14 +328,17 @@ EVIDENCE_CHECKS: tuple[Callable[[Evidence], Iterator[CheckFinding]], ...] = (
 )
 
 
-def merged_per_cpu(recordings: Sequence[Recording]) -> list[Merged]:
-    """The judged series of runs of one key, merged per kind and CPU."""
+def merged_per_cpu(recordings: Sequence[Recording], *, unknown_agrees: bool = False) -> list[Merged]:
+    """The judged series of runs of one key, merged per kind and CPU.
+
+    ``unknown_agrees``: or of runs that may be of one key, since a value of it is unknown.
+    """
     groups: dict[str, list[tuple[Recording, Series]]] = {}
     for recording in recordings:
         for series in judged_series(recording):
             label = repr((series.name, series.cpu, sorted(series.labels.items())))
             groups.setdefault(label, []).append((recording, series))
-    return [merge_samples(parts) for parts in groups.values()]
+    return [merge_samples(parts, unknown_agrees=unknown_agrees) for parts in groups.values()]
 
 
 def evidence_of(

@@ -3,7 +3,8 @@
 
 Selecting runs can select the best ones.  Runs of the same key (board, configuration, load, probe, parameters, settings,
 everything that merging requires) are one body of evidence: a PASS without some of them is refused unless the headline
-states the selection.
+states the selection.  Where a value of the key is unknown, the runs may be of the same key and count as such: they are
+not merged, but a PASS of one does not ignore the others.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from fastenough import words
 from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.cpu_evidence import CpuEvidence, evidence_per_cpu
-from fastenough.analysis.differences import differing_keys, run_values
+from fastenough.analysis.differences import may_agree, run_values
 from fastenough.analysis.evidence import merged_per_cpu
 from fastenough.analysis.merged import MixedRuns
 from fastenough.model import Requirement, Verdict
@@ -93,7 +94,7 @@ def requirements_of_runs(judged: Sequence[Recording], assessment: Assessment) ->
 
 
 def find_excluded(required_of_runs: Sequence[RequiredOfRun], others: Iterable[Recording]) -> list[ExcludedRuns]:
-    """Those of ``others`` with the key of a run that something is asked of, the greatest maximum first.
+    """Those of ``others`` that may have the key of a run that something is asked of, the greatest maximum first.
 
     Each is held against the first requirement that it exceeds, else against the first that applies to it.
     """
@@ -107,7 +108,7 @@ def find_excluded(required_of_runs: Sequence[RequiredOfRun], others: Iterable[Re
         results_or_none = [
             excluded_run(other, required)
             for required, key in zip(required_of_runs, keys, strict=True)
-            if not differing_keys(key, values)
+            if may_agree(key, values)
         ]
         results = [result for result in results_or_none if result is not None]
         if results:
@@ -180,8 +181,8 @@ def _evidence_together(
             continue
         group = [recording for recording in judged if recording.run_id in judgment.run_ids]
         values = run_values(group[0])
-        alike = [other for other in others if not differing_keys(values, run_values(other))]
-        for merged in merged_per_cpu([*group, *alike]):
+        alike = [other for other in others if may_agree(values, run_values(other))]
+        for merged in merged_per_cpu([*group, *alike], unknown_agrees=True):
             yield from evidence_per_cpu(merged, required, _confidence(assessment))
 
 

@@ -23,6 +23,7 @@ from fastenough import words
 from fastenough.analysis import checks, evidence, wording
 from fastenough.analysis.assessment import Assessment, CheckFinding, Judgment
 from fastenough.analysis.cpu_evidence import MINIMUM_DURATION_NS
+from fastenough.analysis.differences import may_agree, run_values
 from fastenough.analysis.distinct import distinct, repetition_cautions
 from fastenough.analysis.evidence import Evidence
 from fastenough.analysis.keys import parameters_of
@@ -169,12 +170,14 @@ def _required_groups(
 ) -> list[RequiredGroup]:
     """Runs of one key each, with their requirement: the given one if it applies to their probe, else their own.
 
-    All runs of one key are data of each requirement that one of them states.
+    All runs of one key, or of keys that may be one, are data of each requirement that one of them states.
     """
     groups: list[RequiredGroup] = []
-    for group in grouped(recordings):
+    by_key = [(run_values(group[0]), group) for group in grouped(recordings)]
+    for values, group in by_key:
         given = requirement if probe in (None, group[0].head.probe) else None
-        stated = [given] if given else [recording.head.requirement for recording in group]
+        others = (run for other_values, other in by_key if may_agree(values, other_values) for run in other)
+        stated = [given] if given else [recording.head.requirement for recording in (*group, *others)]
         groups += [(required, group) for required in dict.fromkeys(filter(None, stated))] or [(None, group)]
     return groups
 

@@ -260,22 +260,28 @@ class Merged:
         return low[order], high[order], count[order]
 
 
-def require_mergeable(parts: Sequence[Part]) -> None:
-    """Raises MixedRuns where two of them may not be merged."""
+def require_mergeable(parts: Sequence[Part], *, unknown_agrees: bool = False) -> None:
+    """Raises MixedRuns where two of them may not be merged.
+
+    ``unknown_agrees``: a value that is unknown of a run agrees with every other one.
+    """
     first_run, first = parts[0]
     run_key, series_key = run_values(first_run), series_values(first_run, first)
     agreeing = {id(first_run)}
     for other_run, other in parts[1:]:
-        text = None if id(other_run) in agreeing else difference(RUN_KEYS, run_key, run_values(other_run), FOR_MERGING)
+        text = None
+        if id(other_run) not in agreeing:
+            other_key = run_values(other_run)
+            text = difference(RUN_KEYS, run_key, other_key, FOR_MERGING, unknown_agrees=unknown_agrees)
         text = text or difference(SERIES_KEYS, series_key, series_values(other_run, other), FOR_MERGING)
         if text is not None:
             raise MixedRuns(f"runs {first_run.run_id} and {other_run.run_id} cannot be merged: {text}")
         agreeing.add(id(other_run))
 
 
-def merge_samples(parts: Sequence[Part]) -> Merged:
-    """Merge series of one or several runs; raises MixedRuns where they may not be merged."""
-    require_mergeable(parts)
+def merge_samples(parts: Sequence[Part], *, unknown_agrees: bool = False) -> Merged:
+    """Merge series of one or several runs; raises MixedRuns where they may not be merged (`require_mergeable`)."""
+    require_mergeable(parts, unknown_agrees=unknown_agrees)
     return merged_of(parts)
 
 

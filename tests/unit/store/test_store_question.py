@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ from fastenough.recording import Recording
 from fastenough.recording.building import HeadAdditions, completed_head
 from fastenough.store import Store
 from fastenough.store.directory import RUN_FILE
-from tests.support.recordings import COUNTERS, Plan, RunFields, recording, write
+from tests.support.recordings import COUNTERS, PROFILE, Plan, RunFields, recording, write
 
 LIMIT = Requirement(200_000)
 GOLDEN = Path(__file__).resolve().parents[3] / "format" / "golden" / "timer-2.jsonl"
@@ -159,6 +159,37 @@ def test_a_pass_of_the_best_of_several_runs_is_refused_unless_that_is_stated(tmp
     )
     together = judge_asked([best, *others], Question(LIMIT, 0.95, selection=Selection.CHOSEN), store)
     assert together.verdict is Verdict.FAIL
+
+
+OLDER = {name: value for name, value in PROFILE.items() if name != "real_time_budget"}
+NOT_UNDERSTOOD = PROFILE | {"idle": None, "absent": PROFILE["absent"] | {"idle": "not understood: KeyError('x')"}}
+
+
+@pytest.mark.parametrize(("profile", "miss_rate"), [(OLDER, 0.0), (NOT_UNDERSTOOD, 0.0), (OLDER, 2e-4)])
+def test_runs_that_may_be_of_the_kind_forbid_a_pass_too(
+    profile: dict[str, Any], miss_rate: float, tmp_path: Path
+) -> None:
+    """A fact of the machine is unknown, so that runs are not merged, whatever was measured before."""
+    store, required = Store(tmp_path / "store"), Requirement(200_000, miss_rate, longest_burst=1 if miss_rate else None)
+    stated = {name: value for name, value in vars(required).items() if value is not None}
+    head: dict[str, Any] = {"profile": profile, "requirement": stated}
+    late = _stored(store, tmp_path, 250_000, times=2, head={"profile": profile})
+    _stored(store, tmp_path, 900_000, load="another", head=head)
+    best = _stored(store, tmp_path, 100_000, head=head)
+    verdicts = {
+        selection: judge_asked([best], Question(None, 0.95, selection=selection), store).verdict
+        for selection in Selection
+    }
+    assert verdicts == {
+        Selection.CHOSEN: Verdict.INCONCLUSIVE,
+        Selection.CAMPAIGN: Verdict.INCONCLUSIVE,
+        Selection.ONLY_THESE: Verdict.PASS,
+    }
+    both = judge_asked([best, late], Question(None, 0.95, selection=Selection.CHOSEN), store)
+    assert both.verdict is (Verdict.INCONCLUSIVE if miss_rate else Verdict.FAIL), "named, it is judged as well"
+    newest = _stored(store, tmp_path, 100_000, head=head)
+    by_all = judge_asked([newest], Question(None, 0.95), store).verdict
+    assert by_all is (Verdict.PASS if miss_rate else Verdict.INCONCLUSIVE), "all of them together keep the rate"
 
 
 def test_runs_left_out_that_keep_the_limit_forbid_a_pass_of_chosen_runs_only(tmp_path: Path) -> None:
