@@ -14,7 +14,8 @@ from fastenough.analysis.machine import (
     counter_total,
     events_of,
     is_emulated,
-    is_virtual,
+    may_be_virtual,
+    may_have_quota,
     pinned,
     went_backwards,
 )
@@ -247,8 +248,8 @@ def _counters_readable(recording: Recording) -> Iterator[CheckFinding]:
     """Lost CPU time must have been counted; of a run with an instrument, in the board's own recording."""
     names = [name for name in _TAKES_TIME if went_backwards(recording, name)]
     if _tells_of_its_board(recording):
-        names += ["throttled", "suspended_ns"] + ["steal_ns"] * is_virtual(recording)
-        names += ["cgroup_throttled"] * bool((recording.head.profile or {}).get("cpu_quota"))
+        names += ["throttled", "suspended_ns"] + ["steal_ns"] * may_be_virtual(recording)
+        names += ["cgroup_throttled"] * may_have_quota(recording)
         names += ["clock_step_ns"] * _on_wall_clock(recording)
         names += ["frequency_limited"] * (_scales_frequencies(recording) and not _counts_heat(recording))
     unknown = [COUNTERS[name] for name in dict.fromkeys(names) if counter_total(recording, name) is None]

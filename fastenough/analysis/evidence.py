@@ -12,7 +12,7 @@ from fastenough.analysis import clusters, sequential, wording
 from fastenough.analysis.assessment import CheckFinding, StatedMaximum
 from fastenough.analysis.cpu_evidence import CpuEvidence, evidence_per_cpu
 from fastenough.analysis.dependence import PIECES_SUPPORTED
-from fastenough.analysis.machine import steal_text
+from fastenough.analysis.machine import VIRTUAL_UNKNOWN, steal_text
 from fastenough.analysis.merged import Merged, cpus_not_measured, judged_series, merge_samples
 from fastenough.analysis.periods import accounted
 from fastenough.analysis.planning import activations_to_decide
@@ -306,10 +306,12 @@ def _as_planned(evidence: Evidence) -> Iterator[CheckFinding]:
 
 def _own_machine(evidence: Evidence) -> Iterator[CheckFinding]:
     """If a hypervisor takes CPU time, the maxima are the hypervisor's and do not show the worst case."""
-    if evidence.requirement.miss_rate == 0 and steal_text(evidence.recordings) is not None:
+    steal = steal_text(evidence.recordings) if evidence.requirement.miss_rate == 0 else None
+    if steal is not None:
+        where = "unless a virtual machine is excluded" if steal == VIRTUAL_UNKNOWN else "in a virtual machine"
         yield CheckFinding(
             Verdict.INCONCLUSIVE,
-            "no worst-case verdict in a virtual machine: the host may pause it unseen (steal)",
+            f"no worst-case verdict {where}: the host may pause it unseen (steal)",
             "measure on bare metal, or on a host that takes no time from the guest",
         )
 

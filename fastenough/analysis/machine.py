@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fastenough import words
-from fastenough.model import Machines
+from fastenough.model import IMPORTED, Machines
 from fastenough.recording import Recording
 
 COUNTERS = {
@@ -113,15 +113,41 @@ def is_virtual(recording: Recording) -> bool:
     return "virtual-machine" in recording.head.marks or bool((recording.head.profile or {}).get("hypervisor"))
 
 
+def _is_unknown(recording: Recording, fact: str) -> bool:
+    """Whether the profile of a board's own recording lacks a fact, or it was not understood.  Another reason for its
+    absence is an answer."""
+    if IMPORTED in recording.head.marks or recording.head.instrument is not None:
+        return False
+    profile = recording.head.profile or {}
+    reasons = profile.get("absent")
+    reason = reasons.get(fact) if isinstance(reasons, dict) else None
+    return fact not in profile or str(reason).startswith("not understood")
+
+
+def may_be_virtual(recording: Recording) -> bool:
+    """Whether it ran on a hypervisor's guest, or that is unknown."""
+    return is_virtual(recording) or _is_unknown(recording, "hypervisor")
+
+
+def may_have_quota(recording: Recording) -> bool:
+    """Whether a control group had a CPU quota, or that is unknown."""
+    return bool((recording.head.profile or {}).get("cpu_quota")) or _is_unknown(recording, "cpu_quota")
+
+
+VIRTUAL_UNKNOWN = "it is unknown whether it is a virtual machine, and steal time cannot be read"
+
+
 def steal_text(recordings: Sequence[Recording]) -> str | None:
     """The clause that a hypervisor took CPU time, or may have; None if it took none."""
     steals = [counter_total(recording, "steal_ns") for recording in recordings]
     total_ns = sum(steal for steal in steals if steal is not None)
     if total_ns:
         return f"its hypervisor took {words.duration(total_ns)} of CPU time (steal) during the measurement"
-    virtual = any(map(is_virtual, recordings))
-    if virtual and any(steal is None for steal in steals):
+    unread = [recording for recording, steal in zip(recordings, steals, strict=True) if steal is None]
+    if unread and any(map(is_virtual, recordings)):
         return "it is a virtual machine whose steal time cannot be read"
+    if any(map(may_be_virtual, unread)):
+        return VIRTUAL_UNKNOWN
     before_ns = max((_stolen_before(recording) for recording in recordings), default=0)
     if before_ns:
         return (

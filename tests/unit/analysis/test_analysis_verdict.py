@@ -21,7 +21,7 @@ from fastenough.analysis.gate import Limit, requirement_result
 from fastenough.model import Requirement, Role, Verdict
 from fastenough.recording import Recording, RecordingWriter, read_recording
 from tests.support.presence import present
-from tests.support.recordings import COUNTERS, Plan, latencies, recording, write
+from tests.support.recordings import COUNTERS, PROFILE, Plan, latencies, recording, write
 
 LIMIT = Requirement(200_000)
 VALUES = latencies(1)
@@ -451,6 +451,21 @@ def test_a_missed_period_of_a_corrected_series_counts_once(planned: int, expecte
     values = [[np.append(interval[:-1], 10_000_000) for interval in cpu] for cpu in VALUES]
     plan = _good(values=values, missed=5_000, head={"planned_n": planned})
     assert _judge(tmp_path, plan, Requirement(10**9)).verdict is expected
+
+
+@pytest.mark.parametrize(("fact", "counter"), [("hypervisor", "steal_ns"), ("cpu_quota", "cgroup_throttled")])
+def test_an_unknown_machine_needs_its_counter(fact: str, counter: str, tmp_path: Path) -> None:
+    """An older recording lacks the fact, or it was not understood; another reason for its absence is an answer."""
+    unknown: list[dict[str, Any]] = [
+        {name: value for name, value in PROFILE.items() if name != fact},
+        PROFILE | {"absent": {fact: "not understood: KeyError('x')"}},
+    ]
+    known = [PROFILE, PROFILE | {"absent": {fact: "none is mounted here"}}]
+    for value, expected in ((None, Verdict.INCONCLUSIVE), (0, Verdict.PASS)):
+        run = recording(tmp_path, _good(counters=COUNTERS | {counter: value}))
+        runs = [replace(run, head=replace(run.head, profile=profile)) for profile in (*unknown, *known)]
+        verdicts = [judge([run], LIMIT).verdict for run in runs]
+        assert verdicts == [expected, expected, Verdict.PASS, Verdict.PASS]
 
 
 def test_a_virtual_machine_without_steal_may_pass(tmp_path: Path) -> None:
