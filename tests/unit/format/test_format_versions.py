@@ -337,7 +337,7 @@ def test_only_a_series_that_says_so_is_judged(tmp_path: Path) -> None:
     late = [[np.full(40_000, 5_000)] for _ in range(1)]
     late[0][0][7] = 10**9
     for role, verdict in (("verdict", Verdict.FAIL), ("diagnostic", Verdict.INCONCLUSIVE)):
-        plan = Plan(late, views=("wakeup_corrected",), series={"role": role})
+        plan = Plan(late, views=("wakeup_corrected",), series={"role": role}, head={"probe": "made-up"})
         assert judge([made.recording(tmp_path, plan)], Requirement(10**6)).verdict is verdict
 
 
