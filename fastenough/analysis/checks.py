@@ -26,6 +26,7 @@ from fastenough.analysis.periods import (
     accounted,
     acts_not_corrected,
     caught_up,
+    lacks_late_act,
     time_of_periods_ns,
     unseen_at_start_ns,
 )
@@ -429,14 +430,22 @@ def _of_cpu(series: Series) -> str:
 
 
 def _acts_corrected(recording: Recording) -> Iterator[CheckFinding]:
-    """A corrected series must hold each activation of the plain one."""
+    """A corrected series must hold each activation of the plain one, and if periods were missed, one that began a
+    period late."""
     for series in judged_series(recording):
-        absent = acts_not_corrected(recording, series) if series.corrected and recording.end else 0
-        if absent:
+        if not series.corrected or recording.end is None:
+            continue
+        absent = acts_not_corrected(recording, series)
+        if absent or lacks_late_act(recording, series):
+            missed = words.counted(recording.missed(series.id), "missed period")
+            what = (
+                f"lacks {words.counted(absent, 'value')} of the series that it corrects"
+                if absent
+                else f"has {missed}, and no value as long as a period"
+            )
             yield CheckFinding(
                 Verdict.BROKEN,
-                f"{series.name} on CPU {series.cpu} lacks {words.counted(absent, 'value')} "
-                "of the series that it corrects; one above the limit may be among them",
+                f"{series.name}{_of_cpu(series)} {what}; one above the limit may be among them",
                 "run it again; if it recurs, report a defect of the probe",
             )
             return

@@ -139,5 +139,21 @@ def acts_not_corrected(recording: Recording, corrected: Series) -> int:
     return max(0, absent - int("warm_up_ns" in recording.head.parameters))
 
 
+LATE_SHARE = 0.95
+"""Share of a period that an act which missed one must at least have been late: two clocks may differ in rate."""
+
+
+def lacks_late_act(recording: Recording, corrected: Series) -> bool:
+    """Whether a corrected series has missed periods, but no act that began a period late or more.
+
+    At the end of a warm-up the late act may be dropped, and what it missed be counted.
+    """
+    if not corrected.period_ns or "warm_up_ns" in recording.head.parameters:
+        return False
+    latest = recording.totals[corrected.id].maximum
+    late_ns = 0 if latest is None else latest * corrected.unit_ns
+    return recording.missed(corrected.id) > 0 and late_ns < LATE_SHARE * corrected.period_ns
+
+
 def _counts(values: Histogram) -> Iterator[tuple[int, int]]:
     return zip(values.index.tolist(), values.count.tolist(), strict=True)

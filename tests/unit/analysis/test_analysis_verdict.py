@@ -687,9 +687,26 @@ def test_a_limit_within_a_bucket_decides_nothing(tmp_path: Path) -> None:
 
 def test_missed_periods_are_judged_by_the_corrected_series(tmp_path: Path) -> None:
     path = tmp_path / "run-1.jsonl"
-    one = recording(tmp_path, _good(missed=3))
-    assert judge([one], LIMIT).verdict is Verdict.PASS, "the corrected series holds the missed periods' delays already"
+    values = [[np.append(interval[:-1], 3_500_000) for interval in cpu] for cpu in VALUES]
+    one = recording(tmp_path, _good(values=values, missed=3))
+    assert judge([one], Requirement(4_000_000)).verdict is Verdict.PASS, (
+        "the corrected series holds the missed periods' delays already"
+    )
     assert path.exists()
+
+
+@pytest.mark.parametrize(
+    ("missed", "latest_ns", "expected"),
+    [(0, 7, Verdict.PASS), (5, 7, Verdict.BROKEN), (5, 700_000, Verdict.BROKEN), (5, 1_000_000, Verdict.PASS)],
+)
+def test_a_missed_period_needs_an_act_that_late(missed: int, latest_ns: int, expected: Verdict, tmp_path: Path) -> None:
+    """The period is 1 ms."""
+    values = [[np.full(1000, 7, dtype=np.int64) for _ in range(40)]]
+    values[0][3][5] = latest_ns
+    plan = Plan(values, load="cpu", missed=missed)
+    assert _judge(tmp_path, plan, Requirement(2_000_000)).verdict is expected
+    warm = recording(tmp_path, replace(plan, head={"parameters": {"warm_up_ns": 10**9}}))
+    assert judge([warm], Requirement(2_000_000)).verdict is Verdict.PASS
 
 
 def test_all_loads_must_pass_and_a_failure_outweighs_a_broken_run(tmp_path: Path) -> None:
