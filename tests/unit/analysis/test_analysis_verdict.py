@@ -281,6 +281,18 @@ def _two_levels() -> list[Any]:
 RATE = Requirement(50_000, 0.001)
 RARE: list[tuple[str, dict[str, Any], Requirement, Verdict, str]] = [
     (
+        "an edge from the begin on",
+        {
+            "values": [[np.full(200, 0), *[np.full(1000, second % 7) for second in range(59)]]],
+            "views": ("period-jitter",),
+            "interval_ns": 10**9,
+            "head": {"probe": "periodic", "instrument": {"name": "fastenough gauge"}, "parameters": {}},
+        },
+        Requirement(200_000, 0.01, longest_burst=1),
+        Verdict.INCONCLUSIVE,
+        "no edge in the first 800 ms",
+    ),
+    (
         "a rate within what is allowed",
         _rate(lambda second: 1 + second % 3),
         RATE,
