@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -21,7 +22,7 @@ from fastenough.exchange import (
     read_source,
     recording_lines,
 )
-from fastenough.model import BadInput
+from fastenough.model import BadInput, FastenoughError
 from fastenough.recording.building import line_bytes
 from fastenough.store import RunWriter, Store
 
@@ -52,7 +53,8 @@ def _store_runs(store: Store, imports: Iterable[tuple[Source, ImportedRun]]) -> 
             writers[-1].end()
     except BaseException:
         for writer in writers:
-            writer.discard()
+            with suppress(FastenoughError, OSError):
+                writer.discard()
         raise
     return [writer.id for writer in writers]
 

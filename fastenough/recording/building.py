@@ -310,11 +310,11 @@ def completed_head(line: JsonLine, run_id: str, added: HeadAdditions) -> JsonLin
 
 
 def _planned_n(line: JsonLine, planned_ns: int | None) -> int | None:
-    """Planned periods of a periodic act; None if nothing is periodic or if loops end the run."""
+    """Planned periods of a periodic act; None if nothing is periodic, if loops end the run, or if none is complete."""
     periods = [int(series["period_ns"]) for series in line["series"] if "period_ns" in series]
     if planned_ns is None or not periods or line["parameters"].get("loops"):
         return None
-    return max(1, planned_ns // max(periods))
+    return planned_ns // max(periods) or None
 
 
 def completed_end(line: JsonLine, proof: LoadProof) -> JsonLine:

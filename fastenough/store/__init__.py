@@ -44,7 +44,7 @@ __all__ = ["INDEX_SETTING", "RunSummary", "RunWriter", "Store", "new_run_id"]
 
 INDEX_SETTING = "FASTENOUGH_INDEX"
 """Environment variable that names another database for the index, such as one shared by several benches."""
-_SETTLED = {"ended", "cut-off"}
+_SETTLED = {"ended", "cut-off", "damaged"}
 _INDEX_FILE = "index.sqlite"
 _Answer = TypeVar("_Answer")
 
@@ -162,7 +162,7 @@ class Store:
         for run_id, name in present.items():
             now, newer = stamp(self._runs, name)
             state, before = known.get(run_id, ("", ""))
-            if state not in _SETTLED or now != before:
+            if state not in _SETTLED or now != before or not now:
                 changed.append((summary_of(self._runs, name, suspicious=newer or state not in ("", "running")), now))
         self._index.put(entry for entry in changed if known.get(entry[0].id) != (entry[0].state, entry[1]))
         self._forget([run_id for run_id in known if run_id not in present])

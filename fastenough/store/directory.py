@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
@@ -25,7 +25,7 @@ import zstandard
 from fastenough.files import write_all
 from fastenough.folder import Folder
 from fastenough.model import IMPORTED, BadInput, FastenoughError
-from fastenough.recording.lines import MOST_LINE_BYTES, Content, content_of
+from fastenough.recording.lines import MOST_END_BYTES, MOST_LINE_BYTES, Content, content_of
 from fastenough.store.summary import MOST_SUMMARY_BYTES, RunSummary, damaged, parse_summary, summary_entry
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ _RECORDED = (
     *("begin_wall_ns", "duration_ns", "samples", "worst_ns"),
 )
 """Fields of a summary that the recording determines."""
+_IMPORTED_ANEW = ("samples", "worst_ns")
+"""Fields that earlier versions took from another series of an import; those of the recording count."""
 
 
 @contextmanager
@@ -199,10 +201,10 @@ def _first_and_last(stream: BinaryIO) -> tuple[bytes, bytes]:
     if not first.endswith(b"\n"):
         return b"", b""
     size = stream.seek(0, os.SEEK_END)
-    tail = b""
-    while tail.count(b"\n") < 2 and len(tail) < min(size, MOST_LINE_BYTES):
-        stream.seek(size - min(size, len(tail) + _CHUNK))
-        tail = stream.read(size - stream.tell())
+    tail, length = b"", _CHUNK
+    while tail.count(b"\n") < 2 and len(tail) < min(size, MOST_END_BYTES):
+        stream.seek(size - min(size, length))
+        tail, length = stream.read(length), 2 * length
     return first, tail[: tail.rfind(b"\n") + 1].removesuffix(b"\n").rpartition(b"\n")[2]
 
 
@@ -281,12 +283,20 @@ def check(folder: Folder, run_id: str) -> tuple[RunSummary, str | None]:
         return summary, fault
     unknown: dict[str, Any] = dict.fromkeys(_RECORDED)
     recorded = _described(content.first, content.last, replace(summary, **unknown))
-    return recorded, fault or _check_summary(summary, recorded) or _check_attached(folder, summary)
+    fields = [name for name in _RECORDED if name not in _IMPORTED_ANEW or not _is_imported(content.first)]
+    return recorded, fault or _check_summary(summary, recorded, fields) or _check_attached(folder, summary)
 
 
-def _check_summary(summary: RunSummary, recorded: RunSummary) -> str | None:
-    """The first field in which a summary differs from the recording."""
-    for name in _RECORDED:
+def _is_imported(first: bytes) -> bool:
+    try:
+        return IMPORTED in import_module("fastenough.recording.reader").head_of(first, LIVE_FILE).marks
+    except BadInput:
+        return False
+
+
+def _check_summary(summary: RunSummary, recorded: RunSummary, fields: Iterable[str]) -> str | None:
+    """The first of these fields in which a summary differs from the recording."""
+    for name in fields:
         stated, value = getattr(summary, name), getattr(recorded, name)
         if stated != value:
             difference = f"{name} is {stated!r:.80}, but the recording has {value!r:.80}"

@@ -16,6 +16,7 @@ from fastenough.jobs.live import FileTail
 from fastenough.model import BadInput
 from fastenough.recording import read_recording
 from fastenough.recording.lines import MOST_LINE_BYTES
+from fastenough.store import Store
 from fastenough.web.uploads import _content_sha256
 
 GOLDEN = Path(__file__).resolve().parents[3] / "format" / "golden" / "timer-2.jsonl"
@@ -34,6 +35,16 @@ def test_a_long_end_is_read(tmp_path: Path) -> None:
     assert b"".join(_lines(io.BytesIO(content), "run", 0)) == content
     with Folder.at(tmp_path) as folder, closing(FileTail(folder, path.name)) as tail:
         assert b"".join(line for lines in iter(tail.take, []) for line in lines) == content
+
+
+def test_a_run_with_a_long_end_is_sealed(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    writer = store.begin()
+    run_id = read_recording(GOLDEN).run_id
+    for line in _lengthened("end").replace(run_id.encode(), writer.id.encode()).splitlines(keepends=True):
+        writer.line(line)
+    assert writer.end().state == "ended"
+    assert store.load(writer.id).damage is None
 
 
 def test_other_long_lines_are_refused(tmp_path: Path) -> None:

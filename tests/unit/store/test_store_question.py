@@ -23,7 +23,7 @@ from fastenough.jobs.limits import Limits
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.building import HeadAdditions, completed_head
-from fastenough.store import Store
+from fastenough.store import Store, directory
 from fastenough.store.directory import RUN_FILE
 from tests.support.recordings import COUNTERS, PROFILE, Plan, RunFields, recording, write
 
@@ -119,8 +119,12 @@ def _stored(store: Store, scratch: Path, worst_ns: int, times: int = 1, **more: 
     values = [np.full(1000, 5000) for _ in range(20)]
     for number in range(times):
         values[number * 20 // times][500] = worst_ns
+    return _kept(store, scratch, [values], **more)
+
+
+def _kept(store: Store, scratch: Path, values: list[Any], **more: Unpack[RunFields]) -> Recording:
     writer = store.begin()
-    plan = Plan([values], run_id=writer.id, views=("wakeup_corrected",), **more)
+    plan = Plan(values, run_id=writer.id, views=("wakeup_corrected",), **more)
     for line in write(scratch / "recording", plan).read_bytes().splitlines(keepends=True):
         writer.line(line)
     writer.end()
@@ -190,6 +194,19 @@ def test_runs_that_may_be_of_the_kind_forbid_a_pass_too(
     newest = _stored(store, tmp_path, 100_000, head=head)
     by_all = judge_asked([newest], Question(None, 0.95), store).verdict
     assert by_all is (Verdict.PASS if miss_rate else Verdict.INCONCLUSIVE), "all of them together keep the rate"
+
+
+def test_runs_of_two_kinds_are_not_merged_by_one_that_may_be_of_either(tmp_path: Path) -> None:
+    """The judged run does not state its kernel; the others ran on two, and have a CPU more."""
+    store, required = Store(tmp_path / "store"), Requirement(200_000, 2e-4, longest_burst=1)
+    kernels = [PROFILE | {"kernel": PROFILE["kernel"] | {"release": release}} for release in ("6.1", "6.6")]
+    for profile in kernels:
+        values = [[np.full(1000, 5000)] * 20, [np.full(1000, 300_000 if profile is kernels[1] else 5000)] * 20]
+        _kept(store, tmp_path, values, head={"profile": profile})
+    best = _stored(store, tmp_path, 100_000, head={"profile": None})
+    assert judge_asked([best], Question(required, 0.95), store).verdict is Verdict.INCONCLUSIVE
+    late = _stored(store, tmp_path, 250_000, times=12, head={"profile": None})
+    assert judge_asked([late], Question(required, 0.95), store).verdict is Verdict.FAIL
 
 
 def test_runs_left_out_that_keep_the_limit_forbid_a_pass_of_chosen_runs_only(tmp_path: Path) -> None:
@@ -279,6 +296,25 @@ def test_an_edited_summary_hides_no_run_above_the_limit(tmp_path: Path, edit: di
     ]
 
 
+def test_a_run_that_is_known_to_be_damaged_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path / "store")
+    lost = _stored(store, tmp_path, 250_000)
+    (store.path / "runs" / lost.run_id / RUN_FILE).unlink()
+    assert [run.state for run in Store(store.path).runs()] == ["damaged"]
+    monkeypatch.setattr(directory, "content_of", None)
+    assert [run.worst_ns for run in Store(store.path).runs()] == [250_000]
+
+
+def test_an_import_counts_as_its_recording_says_whatever_version_summarised_it(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    imported = _stored(store, tmp_path, 250_000, marks=("imported",))
+    file = store.path / "runs" / imported.run_id / RUN_FILE
+    file.chmod(0o600)
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"samples": 0, "worst_ns": None}))
+    assert Store(store.path).rebuild() == {}
+    assert [(run.state, run.worst_ns) for run in store.runs()] == [("ended", 250_000)]
+
+
 def test_an_unreadable_summary_hides_no_run_above_the_limit(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     worst, best = _stored(store, tmp_path, 250_000), _stored(store, tmp_path, 100_000)
@@ -336,3 +372,4 @@ def test_the_bench_says_in_the_head_how_much_was_planned() -> None:
     of_probe = json.loads(GOLDEN.open().readline())
     assert completed_head(of_probe, "id", HeadAdditions(planned_ns=3 * 10**9))["planned_n"] == 300
     assert "planned_n" not in completed_head(line | {"series": [{}]}, "id", HeadAdditions(planned_ns=10**10))
+    assert "planned_n" not in completed_head(of_probe, "id", HeadAdditions(planned_ns=5 * 10**6)), "half a period"
