@@ -128,8 +128,9 @@ class Assessment:
     life_safety: str = field(default=LIFE_SAFETY)
 
     def requirement_of(self, run_id: str) -> Requirement | None:
-        """The requirement of a run; None if there is none."""
-        return next((judgment.requirement for judgment in self.judgments if run_id in judgment.run_ids), None)
+        """The requirement of a run, of several the one with the least limit; None if there is none."""
+        stated = (judgment.requirement for judgment in self.judgments if run_id in judgment.run_ids)
+        return min(filter(None, stated), key=lambda requirement: requirement.limit_ns, default=None)
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:

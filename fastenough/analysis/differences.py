@@ -49,8 +49,7 @@ def differing_keys(first: Values, second: Values) -> list[Key]:
 
 def may_agree(first: Values, second: Values) -> bool:
     """Whether two runs may be of one key: no known value in which they differ forbids merging them."""
-    keys = [key for key in RUN_KEYS if key.forbids in FOR_MERGING]
-    return all(_is_unknown(key, first, second) for key in _differing(keys, first, second))
+    return difference(RUN_KEYS, first, second, FOR_MERGING, unknown_agrees=True) is None
 
 
 def _is_unknown(key: Key, first: Values, second: Values) -> bool:

@@ -17,7 +17,7 @@ from fastenough import words
 from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.cpu_evidence import CpuEvidence, evidence_per_cpu
-from fastenough.analysis.differences import may_agree, run_values
+from fastenough.analysis.differences import Values, may_agree, run_values
 from fastenough.analysis.evidence import merged_per_cpu
 from fastenough.analysis.merged import MixedRuns
 from fastenough.model import Requirement, Verdict
@@ -182,8 +182,22 @@ def _evidence_together(
         group = [recording for recording in judged if recording.run_id in judgment.run_ids]
         values = run_values(group[0])
         alike = [other for other in others if may_agree(values, run_values(other))]
-        for merged in merged_per_cpu([*group, *alike], unknown_agrees=True):
-            yield from evidence_per_cpu(merged, required, _confidence(assessment))
+        for of_kind in _by_kind(alike) or [[]]:
+            for merged in merged_per_cpu([*group, *of_kind], unknown_agrees=True):
+                yield from evidence_per_cpu(merged, required, _confidence(assessment))
+
+
+def _by_kind(recordings: Sequence[Recording]) -> list[list[Recording]]:
+    """Sets of runs of which any two may be of one key: several if the judged runs do not state how these differ."""
+    kinds: list[list[tuple[Values, Recording]]] = []
+    for recording in recordings:
+        values = run_values(recording)
+        fitting = (kind for kind in kinds if all(may_agree(other, values) for other, _ in kind))
+        kind = next(fitting, None)
+        if kind is None:
+            kinds.append(kind := [])
+        kind.append((values, recording))
+    return [[recording for _, recording in kind] for kind in kinds]
 
 
 def forbids_pass(others: Sequence[ExcludedRuns], selection: Selection, *, all_runs_agree: bool = True) -> bool:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from fastenough import words
 from fastenough.analysis import checks, evidence, wording
@@ -174,12 +175,19 @@ def _required_groups(
     """
     groups: list[RequiredGroup] = []
     by_key = [(run_values(group[0]), group) for group in grouped(recordings)]
+    all_stated = [(values, _stated_requirements(group)) for values, group in by_key]
+    stating = [(values, stated) for values, stated in all_stated if stated]
     for values, group in by_key:
-        given = requirement if probe in (None, group[0].head.probe) else None
-        others = (run for other_values, other in by_key if may_agree(values, other_values) for run in other)
-        stated = [given] if given else [recording.head.requirement for recording in (*group, *others)]
-        groups += [(required, group) for required in dict.fromkeys(filter(None, stated))] or [(None, group)]
+        if requirement is not None and probe in (None, group[0].head.probe):
+            groups.append((requirement, group))
+            continue
+        alike = (stated for other_values, stated in stating if may_agree(values, other_values))
+        groups += [(required, group) for required in dict.fromkeys(chain.from_iterable(alike))] or [(None, group)]
     return groups
+
+
+def _stated_requirements(group: Sequence[Recording]) -> list[Requirement]:
+    return [recording.head.requirement for recording in group if recording.head.requirement is not None]
 
 
 def measures_no_latency(recording: Recording) -> bool:

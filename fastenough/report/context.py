@@ -237,9 +237,15 @@ class Context:
         return None if longer is None else longer.maximum_of(*values.parts[0])
 
     def judgment(self, group: RunGroup) -> Judgment | None:
+        """The judgment of these runs by the requirement of ``limit_ns``."""
         runs = {recording.run_id for recording in group.recordings}
+        required = self.assessment.requirement_of(group.recordings[0].run_id)
         return next(
-            (item for item in self.assessment.judgments if runs & set(item.run_ids)),
+            (
+                judgment
+                for judgment in self.assessment.judgments
+                if runs & set(judgment.run_ids) and judgment.requirement == required
+            ),
             None,
         )
 

@@ -213,6 +213,8 @@ def test_all_runs_of_one_key_are_judged_by_each_requirement(tmp_path: Path, of_o
         others = {2_000_000: Verdict.PASS, 5_000: Verdict.FAIL}
         assert verdicts == {200_000: Verdict.FAIL} | ({} if of_other is None else {of_other: others[of_other]})
         assert {judgment.run_ids for judgment in assessment.judgments} == {tuple(run.run_id for run in runs)}
+        least = min(200_000, of_other or 200_000)
+        assert {required.limit_ns for run in runs if (required := assessment.requirement_of(run.run_id))} == {least}
 
 
 @pytest.mark.check
