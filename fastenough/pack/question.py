@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from fastenough.analysis import Assessment, judge
 from fastenough.analysis.excluded_runs import ExcludedRuns, Selection, judged_without
+from fastenough.analysis.judgment import measures_no_latency
+from fastenough.analysis.merged import load_name
 from fastenough.model import Requirement, require_confidence
 from fastenough.recording import Recording
 
@@ -43,13 +45,17 @@ class PackedQuestion:
 
 
 def judged_alone(recordings: Sequence[Recording], question: PackedQuestion) -> Assessment:
-    """The verdict on these recordings, whatever else the store has."""
+    """The verdict on these recordings, whatever else the store has.
+
+    No latency is required of a load under which only throughput was measured.
+    """
+    measured = {load_name(recording) for recording in recordings if not measures_no_latency(recording)}
     return judge(
         recordings,
         question.required,
         probe=question.probe,
         confidence=question.confidence,
-        loads=question.loads or None,
+        loads=[load for load in question.loads if load in measured] or None,
         missing=question.missing,
     )
 

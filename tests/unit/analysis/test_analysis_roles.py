@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from fastenough.analysis import judge
+from fastenough.analysis.excluded_runs import Selection
 from fastenough.analysis.merged import judged_series
 from fastenough.model import Requirement, Role, Series, Verdict
+from fastenough.pack.question import PackedQuestion, judged_alone
 from fastenough.recording import Recording
 from fastenough.report.context import make_context
 from tests.support.recordings import Plan, latencies, recording
@@ -60,6 +62,14 @@ def test_a_series_is_judged_for_its_role_and_not_for_its_name(
     assert judge([run], LIMIT).verdict is expected
     kinds = make_context([run], judge([run], LIMIT)).groups[0].kinds
     assert [kind.judged for kind in kinds] == [True, role is Role.VERDICT]
+
+
+def test_a_pack_requires_no_latency_of_a_load_with_throughput_only(tmp_path: Path) -> None:
+    timer = recording(tmp_path, Plan(VALUES, load="none"))
+    network = recording(tmp_path, Plan(latencies(2), run_id="network", load="net"))
+    of_throughput = _with_series(network, tuple(replace(one, role=Role.THROUGHPUT) for one in network.series))
+    question = PackedQuestion(LIMIT, 0.95, None, ("none", "net"), (), Selection.CHOSEN.name, ())
+    assert judged_alone([timer, of_throughput], question).verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize(("two_sided", "expected"), [(True, Verdict.FAIL), (False, Verdict.PASS)])
