@@ -17,7 +17,7 @@ from fastenough import words
 from fastenough.analysis import judge
 from fastenough.analysis.approach_rating import same_configuration
 from fastenough.analysis.assessment import Assessment
-from fastenough.analysis.merged import judged_series
+from fastenough.analysis.merged import judged_series, load_name
 from fastenough.history import WINDOW_S, BoardColumns, History, requirement_text, runs_of_board
 from fastenough.history.intervals import is_ahead
 from fastenough.model import FastenoughError, Identifiers, Requirement, Verdict
@@ -152,11 +152,16 @@ def _window(store: Store, runs: Sequence[RunSummary], cycle: StoredCampaign, new
 
 
 def _required_now(recording: Recording, newest: Sequence[Recording]) -> Recording:
-    """An earlier recording with the requirement that its plan states now, if the newest runs of its probe show it.
+    """An earlier recording with the requirement that its plan states now, if the newest runs of its probe and load show
+    it.
 
     A plan may have been edited: the verdict is on one requirement.
     """
-    stated = {run.head.requirement for run in newest if run.head.probe == recording.head.probe}
+    stated = {
+        run.head.requirement
+        for run in newest
+        if (run.head.probe, load_name(run)) == (recording.head.probe, load_name(recording))
+    }
     if recording.head.requirement is None or len(stated) != 1:
         return recording
     return replace(recording, head=replace(recording.head, requirement=stated.pop()))

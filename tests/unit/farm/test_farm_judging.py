@@ -280,6 +280,14 @@ def test_earlier_runs_of_an_edited_plan_are_judged_by_its_present_requirement(st
     assert both(store, None) == ("PASS", "PASS")
 
 
+def test_each_load_of_an_edited_plan_has_its_present_requirement(store: Store) -> None:
+    keep(store, head=requirement(10**6))
+    keep(store, hours=1, load="other", head=requirement(10**6))
+    keep(store, position=0, hours=2, head=requirement(10**6))
+    keep(store, position=1, hours=3, load="other", head=requirement(10**9), values=slow())
+    assert both(store, None) == ("PASS", "PASS")
+
+
 @pytest.mark.check
 def test_the_history_has_the_verdict_and_the_requirement(store: Store) -> None:
     """As the farm orders it once a recording has come; a requirement that goes takes its verdict along."""
