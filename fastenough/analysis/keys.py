@@ -95,11 +95,11 @@ def _of_series(name: str) -> Callable[[Head, Series | None], Any]:
 
 
 @dataclass(frozen=True)
-class _Fact:
+class ProfileFact:
     """A fact of the profile, or parts of one; if unavailable, the reason takes its place."""
 
     name: str
-    parts: tuple[str, ...]
+    parts: tuple[str, ...] = ()
 
     def __call__(self, head: Head, _: Series | None) -> Any:
         profile, name = head.profile, self.name
@@ -120,12 +120,12 @@ class _Fact:
         return fact if not self.parts or not isinstance(fact, dict) else {part: fact.get(part) for part in self.parts}
 
 
-def _fact(name: str, *parts: str) -> _Fact:
-    return _Fact(name, parts)
+def _fact(name: str, *parts: str) -> ProfileFact:
+    return ProfileFact(name, parts)
 
 
 @dataclass(frozen=True)
-class _Machine(_Fact):
+class _Machine(ProfileFact):
     """Identifiers of the machine; None if they are unknown, as in recordings of older versions."""
 
     def __call__(self, head: Head, _: Series | None) -> list[str] | None:
@@ -394,7 +394,7 @@ SERIES_KEYS: tuple[Key, ...] = (
 )
 """Keys of a series that must agree; the CPU may differ."""
 
-KEYED_FACTS = frozenset({key.of.name for key in RUN_KEYS if isinstance(key.of, _Fact)})
+KEYED_FACTS = frozenset({key.of.name for key in RUN_KEYS if isinstance(key.of, ProfileFact)})
 """Facts of a profile that the keys use, at least in part."""
 
 DOES_NOT_MATTER: Mapping[str, str] = {

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fastenough import words
+from fastenough.analysis.keys import ProfileFact, UnknownValue
 from fastenough.model import IMPORTED, Machines
 from fastenough.recording import Recording
 
@@ -118,10 +119,7 @@ def _is_unknown(recording: Recording, fact: str) -> bool:
     absence is an answer."""
     if IMPORTED in recording.head.marks or recording.head.instrument is not None:
         return False
-    profile = recording.head.profile or {}
-    reasons = profile.get("absent")
-    reason = reasons.get(fact) if isinstance(reasons, dict) else None
-    return fact not in profile or str(reason).startswith("not understood")
+    return isinstance(ProfileFact(fact)(recording.head, None), UnknownValue)
 
 
 def may_be_virtual(recording: Recording) -> bool:

@@ -78,7 +78,7 @@ def _levels(inputs: Inputs, controller: str) -> tuple[int, list[str]]:
     own = PurePosixPath(point) / below
     folders = [own, *(folder for folder in own.parents if folder.is_relative_to(point))]
     if _UNREADABLE.search(str(own)) or len(folders) > _MOST_LEVELS:
-        raise Absent(f"the files of the control group {paths[hierarchy]!r} cannot be read")
+        raise ValueError(f"the files of the control group {paths[hierarchy]!r} cannot be read")
     return version, [str(folder) for folder in folders]
 
 
