@@ -35,6 +35,7 @@ from fastenough.recording.content import COSTS_FILE
 from fastenough.recording.head import NOT_APPLICABLE, RecordedSetting
 from fastenough.recording.lines import JsonLine
 from fastenough.settings import Settings
+from fastenough.settings.place import PlaceEntry
 from fastenough.settings.setting import Requested
 
 LATE_SETTINGS = ("irq-threads",)
@@ -44,12 +45,18 @@ _LOOK_S = 1.0
 _END_TIMEOUT_S = 20.0
 
 
+def _no_settings(set_later: Sequence[PlaceEntry]) -> Sequence[RecordedSetting]:
+    """Return the settings of a plan that makes none."""
+    return ()
+
+
 @dataclass(frozen=True)
 class BoardSetup:
     """What the runs of one board in one configuration have in common.
 
-    ``settings``: the settings of all runs, as read back; ``settings_now``: read them again; ``late``: settings to be
-    made within each run.  ``journal``: file with the settings to restore after each run.
+    ``settings``: the settings of all runs, as read back; ``settings_now``: read them again, except at the given places,
+    which the run itself has set; ``late``: settings to be made within each run.  ``journal``: file with the settings to
+    restore after each run.
     """
 
     plan: Plan
@@ -57,7 +64,7 @@ class BoardSetup:
     booted: Booted
     journal: Path
     settings: Sequence[RecordedSetting] = ()
-    settings_now: Callable[[], Sequence[RecordedSetting]] = tuple
+    settings_now: Callable[[Sequence[PlaceEntry]], Sequence[RecordedSetting]] = _no_settings
     late: Mapping[str, Any] = field(default_factory=dict)
     instrument: OpenInstrument | None = None
 
@@ -217,7 +224,10 @@ class _Run:
                 self.main,
             )
         for transcript in (self.main, self.own):
-            transcript.settings_now = self.site.settings_now
+            transcript.settings_now = self._settings_now
+
+    def _settings_now(self) -> Sequence[RecordedSetting]:
+        return self.site.settings_now(self.settings.places)
 
     def _report(self, phase: str) -> None:
         self.context.report(phase, self.main)

@@ -28,6 +28,7 @@ from fastenough.recording import LoadStated
 from fastenough.recording.building import HeadAdditions
 from fastenough.recording.head import RecordedSetting
 from fastenough.settings import Settings, default_journal, print_settings, run_journal
+from fastenough.settings.place import PlaceEntry
 from fastenough.settings.setting import Requested
 
 BENCH_SETTINGS = ("control-priority",)
@@ -239,7 +240,7 @@ class _Runner:
 
     def _settings(
         self, booted: Booted, stack: ExitStack, bench: ExitStack
-    ) -> tuple[list[RecordedSetting], Callable[[], Sequence[RecordedSetting]]]:
+    ) -> tuple[list[RecordedSetting], Callable[[Sequence[PlaceEntry]], Sequence[RecordedSetting]]]:
         """Make the plan's settings (the bench's once, the board's per configuration).
 
         Returns them as read back, and a function that reads them again, since they may change between two runs.
@@ -266,11 +267,12 @@ class _Runner:
         return entries
 
 
-def _read_again(made: Sequence[Settings], booted: Booted) -> list[RecordedSetting]:
-    """Return the present values of settings; none of a board that starts anew for each measurement."""
+def _read_again(made: Sequence[Settings], booted: Booted, set_later: Sequence[PlaceEntry]) -> list[RecordedSetting]:
+    """Return the present values of settings, except at the places that a run has set later; none of a board that starts
+    anew for each measurement."""
     if booted.set_phase is not None:
         return []
-    return [entry for settings in made for entry in settings.read_again()]
+    return [entry for settings in made for entry in settings.read_again(set_later)]
 
 
 def on_board(plan: Plan, board: str) -> Plan:

@@ -25,7 +25,7 @@ from fastenough.settings.journal import (
     lock_machine,
     place_and_original,
 )
-from fastenough.settings.place import FilePlace, Place, PlaceGone, TaskPlace
+from fastenough.settings.place import FilePlace, Place, PlaceEntry, PlaceGone, TaskPlace
 from fastenough.settings.setting import Requested, Setting, difference, print_settings, restored_text
 
 __all__ = [
@@ -199,17 +199,24 @@ class Settings:
                 entries.append(self._set(name, place, value))
             except PlaceGone:
                 continue
+            self._applied = {key: earlier for key, earlier in self._applied.items() if earlier.entry() != place.entry()}
             self._applied[entries[-1].place] = place
         return entries
 
-    def read_again(self) -> list[head.RecordedSetting]:
+    @property
+    def places(self) -> list[PlaceEntry]:
+        """The places that were set, as the journal describes them."""
+        return [place.entry() for place in self._applied.values()]
+
+    def read_again(self, set_later: Sequence[PlaceEntry] = ()) -> list[head.RecordedSetting]:
         """Return the present values of the files and tasks that were set, for the end of a recording.
 
-        Those that can no longer be read are omitted.  Pins, modules and traces may change with the measured task.
+        Of a place that several settings have set, the last one is returned.  Places that were ``set_later`` by others
+        and those that can no longer be read are omitted.  Pins, modules and traces may change with the measured task.
         """
         entries = []
         for (name, thread, cpu), place in self._applied.items():
-            if isinstance(place, FilePlace | TaskPlace):
+            if isinstance(place, FilePlace | TaskPlace) and place.entry() not in set_later:
                 with suppress(PlaceGone, OSError):
                     entries.append(head.RecordedSetting(name, None, place.read(self._link), cpu, thread))
         return entries

@@ -9,17 +9,20 @@ import resource
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from fastenough.facts.cpu import list_form
 from fastenough.link import FakeLink, LocalLink
+from fastenough.link.base import Completed
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.recording.head import RecordedSetting
+from fastenough.recording.parsing import changes
 from fastenough.settings import SETTINGS, STATE_SETTING, Settings, default_journal, restore, run_journal
 from fastenough.settings.place import FilePlace, TaskPlace, start_ticks
+from fastenough.settings.setting import Requested
 from tests.support.huge_pages import HUGE_PAGES, other_value
 from tests.support.presence import present
 from tests.support.privileges import needs_root, require_root
@@ -456,6 +459,42 @@ def test_the_thread_of_an_input_has_one_name_in_recordings() -> None:
         {"thread": "fasten"},
         {"thread": "irq/45-gpio-fan (3)"},
     ]
+
+
+class _TaskLink(FakeLink):
+    """One interrupt thread of this priority, whose scheduling can be changed."""
+
+    def __init__(self, priority: int) -> None:
+        super().__init__(BOOT_ID, {"chrt": ""})
+        self.set_priority(priority)
+
+    def set_priority(self, priority: int) -> None:
+        fields = " ".join(["S", *["0"] * 5, str(0x00200000), *["0"] * 12, "7", *["0"] * 17, str(priority), "1"])
+        for path in ("/proc/3/stat", "/proc/3/task/3/stat"):
+            self.write(path, f"3 (irq/45-gpio) {fields}\n".encode())
+
+    def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
+        assert argv[:3] == ["chrt", "-f", "-p"]
+        self.set_priority(int(argv[3]))
+        return Completed(0, b"", b"")
+
+
+def test_a_place_of_two_settings_has_the_value_of_the_later_one(tmp_path: Path) -> None:
+    """Also if the later one is of a run within the campaign."""
+    link = _TaskLink(50)
+    both: dict[str, Requested] = {"rt-ceiling": 5, "irq-threads": "99:gpio"}
+    with Settings(link, tmp_path / "journal") as settings:
+        before = settings.apply_all(both)
+        assert [entry.in_effect for entry in before] == ["fifo:5", "fifo:99"]
+        after = settings.read_again()
+        assert [(entry.name, entry.in_effect) for entry in after] == [("irq-threads", "fifo:99")]
+        assert not list(changes(before, after))
+        with Settings(link, tmp_path / "run") as of_run:
+            of_run.apply("irq-threads", 60)
+            assert settings.read_again(of_run.places) == []
+        link.set_priority(1)
+        assert [change.after for change in changes(before, settings.read_again())] == ["fifo:1"]
+    assert link.read("/proc/3/stat").split()[39:40] == [b"50"]
 
 
 def test_every_setting_says_what_it_is() -> None:
