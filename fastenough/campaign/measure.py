@@ -224,10 +224,7 @@ class _Run:
                 self.main,
             )
         for transcript in (self.main, self.own):
-            transcript.settings_now = self._settings_now
-
-    def _settings_now(self) -> Sequence[RecordedSetting]:
-        return self.site.settings_now(self.settings.places)
+            transcript.holds_end = True
 
     def _report(self, phase: str) -> None:
         self.context.report(phase, self.main)
@@ -271,10 +268,24 @@ class _Run:
             raise
         except FastenoughError as error:
             fault = self._end_failed(error)
-        if self._beside is not None:
-            self._beside.close(self._board_counts(), self.reasons)
+        try:
+            if self._beside is not None:
+                self._beside.close(self._board_counts(), self.reasons)
+        finally:
+            self._write_ends()
         if fault is not None:
             raise fault
+
+    def _write_ends(self) -> None:
+        """Write the end lines, with the plan's settings as they are now; without them if the board does not answer.
+
+        Reading them takes time, in which an instrument would wait for edges and the task would seem not to end.
+        """
+        after: Sequence[RecordedSetting] = ()
+        with suppress(FastenoughError, OSError):
+            after = self.site.settings_now(self.settings.places)
+        for transcript in dict.fromkeys((self.main, self.own)):
+            transcript.write_end(after)
 
     def _measure_task(self) -> None:
         """Measure; an instrument that must not miss the first edge must not miss the last one either.

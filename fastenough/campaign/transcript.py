@@ -91,7 +91,7 @@ class Transcript:
 
     The stored format version is the bench's, whatever the probe's.  ``prove``: return whether the load ran; ``used``:
     return the load's activity since the last call, for each interval.  ``revise``: return the end line in place of the
-    probe's.  ``settings_now``: read the bench's settings again, at the end.  ``implementation``: name of the
+    probe's.  ``holds_end``: hold the end line back until ``write_end()``.  ``implementation``: name of the
     implementation if the probe does not know it.
     """
 
@@ -109,7 +109,8 @@ class Transcript:
         self._used = used
         self._by = {} if implementation is None else {"implementation": implementation}
         self.revise: Callable[[JsonLine], JsonLine] = dict
-        self.settings_now: Callable[[], Sequence[RecordedSetting]] = tuple
+        self.holds_end = False
+        self._held_end: JsonLine | None = None
         self._turn = threading.RLock()
         self._version = VERSIONS[-1]
         self._head_line: JsonLine = {}
@@ -187,18 +188,21 @@ class Transcript:
                 self.worst_ns[name] = max(entry["max"], self.worst_ns.get(name, entry["max"]))
 
     def _end(self, end: JsonLine) -> None:
-        end = with_settings(self.revise(upgraded_end(end, self._head_line)), self._settings_at_end())
-        completed = completed_end(end, self._prove())
-        self._write(line_bytes(completed))
+        completed = completed_end(self.revise(upgraded_end(end, self._head_line)), self._prove())
+        if self.holds_end:
+            self._held_end = completed
+        else:
+            self._write(line_bytes(completed))
         self.tally = replace(self.tally, counters=completed["counters"])
         self.outcome = Outcome(completed["outcome"])
         self.reasons = tuple(map(str, completed["reasons"]))
 
-    def _settings_at_end(self) -> Sequence[RecordedSetting]:
-        """Return the bench's settings as they are now; none if the board does not answer."""
-        with suppress(FastenoughError, OSError):
-            return self.settings_now()
-        return ()
+    def write_end(self, settings: Sequence[RecordedSetting]) -> None:
+        """Write the end line that was held back, if there is one, with settings as read after the run."""
+        with self._turn:
+            if self._held_end is not None:
+                end, self._held_end = self._held_end, None
+                self._write(line_bytes(with_settings(end, settings)))
 
     def _write(self, raw: bytes) -> None:
         assert self.writer is not None, "the head begins the run"

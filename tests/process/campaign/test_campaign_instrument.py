@@ -20,6 +20,7 @@ from fastenough.model import Outcome
 from fastenough.recording import Recording
 from fastenough.store import Store
 from tests.support.gauge_simulation import Build, Follower, RealtimeGauge, realtime_gauge
+from tests.support.own_swappiness import OwnSwappiness
 from tests.support.paper_gauge import PaperGauge
 from tests.support.presence import present
 from tests.support.processes import eventually, start_bench
@@ -121,6 +122,38 @@ def test_a_stall_that_lasts_to_the_end_of_a_run_is_lost(tmp_path: Path, probe_bi
     assert (recording.outcome, recording.lost(0)) == (Outcome.COMPLETED, 1)
     assert recording.end is not None
     assert 0 < present(recording.end.counters["task_started_ns"], "task_started_ns") < recording.duration_ns
+
+
+def test_settings_are_read_once_after_the_instrument_has_ended(tmp_path: Path, probe_binary: str) -> None:
+    """The board makes no edge while they are read, and both recordings state the same."""
+    (tmp_path / "self-test.json").write_text('{"passed": true, "minimum": {"0": 0}, "maximum": {"0": 0}}')
+    paper, store = PaperGauge(lambda rng: rng.randint(-40, 40)), Store(tmp_path / "store")
+    path, phases, running = tmp_path / "plan.toml", [""], list[bool]()
+    path.write_text(PERIODIC.format(port=paper.port) + "[settings]\nswappiness = 10\n")
+
+    def on_read() -> None:
+        if phases[-1] == "measuring":
+            names = [command.split()[0] for command in paper.commands]
+            running.append("stop" not in names[names.index("periodic") :])
+
+    link = OwnSwappiness(on_read)
+    try:
+        campaign = run_campaign(
+            read_plan(path),
+            store,
+            lambda progress: phases.append(progress.phase),
+            journal=store.path / "journal",
+            opened=lambda name: LocalBoard(link, probe_binary),
+        )
+    finally:
+        paper.close()
+    assert running == [False]
+    ends = [present(store.load(run).end, "end") for run in campaign.runs]
+    assert [[setting.in_effect for setting in end.settings or () if setting.name == "swappiness"] for end in ends] == [
+        ["10"],
+        ["10"],
+    ]
+    assert not any(end.changes for end in ends)
 
 
 @pytest.mark.slow

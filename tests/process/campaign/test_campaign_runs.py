@@ -27,6 +27,7 @@ from fastenough.model import BadInput, FastenoughError, Outcome
 from fastenough.recording import Recording
 from fastenough.recording.head import LoadProof
 from fastenough.store import Store
+from tests.support.own_swappiness import OwnSwappiness
 from tests.support.presence import present
 from tests.support.privileges import own_mounts
 from tests.support.processes import ROOT, eventually, start_bench
@@ -364,25 +365,9 @@ def test_settings_of_a_plan_are_in_every_head(store: Store, probe_binary: str) -
         _run(store, Plan("set", plan.entries, settings={"rt-ceiling": 100}), probe_binary)
 
 
-class _OwnSwappiness(LocalLink):
-    """This machine, with a swappiness of its own."""
-
-    path, value = "/proc/sys/vm/swappiness", b"60"
-
-    def read(self, path: str) -> bytes:
-        return self.value if path == self.path else super().read(path)
-
-    def write(self, path: str, content: bytes) -> None:
-        assert path == self.path
-        self.value = content
-
-    def exists(self, path: str) -> bool:
-        return path == self.path or super().exists(path)
-
-
 def test_a_setting_that_changes_between_runs_breaks_all_later_ones(store: Store, probe_binary: str) -> None:
     plan = Plan("set", (Entry("timer", ("none",), 0.5, PARAMETERS, repeat=3),), settings={"swappiness": 10})
-    link = _OwnSwappiness()
+    link = OwnSwappiness()
 
     def change(progress: Progress) -> None:
         if progress.run == 2 and progress.phase == "measuring":
