@@ -27,7 +27,7 @@ from fastenough.model import BadInput, Configuration, FastenoughError, NotApplic
 from fastenough.recording import LoadStated
 from fastenough.recording.building import HeadAdditions
 from fastenough.recording.head import RecordedSetting
-from fastenough.settings import Settings, default_journal, print_settings, run_journal
+from fastenough.settings import BoardBusy, Settings, default_journal, print_settings, run_journal
 from fastenough.settings.place import PlaceEntry
 from fastenough.settings.setting import Requested
 
@@ -72,9 +72,9 @@ def run_campaign(
 
     If a configuration does not boot, is lost before its first run, or a run cannot be measured, its runs are stored as
     failed or not applicable with the reason, and the campaign continues.  Raises BadInput for input refused at the
-    first run, GaugeLost when the instrument is lost, FastenoughError when the store cannot be written; the lines
-    recorded so far stay.  If all runs are of one board that is measured as booted and cannot be reached, its error is
-    raised and no run is stored.
+    first run, BoardBusy if another bench measures on a board, GaugeLost when the instrument is lost, FastenoughError
+    when the store cannot be written; the lines recorded so far stay.  If all runs are of one board that is measured as
+    booted and cannot be reached, its error is raised and no run is stored.
     """
     stopping = stopping or StopRequest()
     store.settle()
@@ -151,7 +151,7 @@ class _Runner:
                 is_up = True
                 site = self._prepared(board, booted, instrument, opening, bench)
                 opened = opening.pop_all()
-        except BadInput:
+        except (BadInput, BoardBusy):
             raise
         except FastenoughError as error:
             is_of_bench = is_up and not isinstance(error, BoardGone)

@@ -16,6 +16,7 @@ from fastenough.campaign.plan import Entry
 from fastenough.link import BoardGone, FakeLink
 from fastenough.link.base import Completed
 from fastenough.model import Configuration, FastenoughError, Outcome
+from fastenough.settings import BoardBusy
 from fastenough.store import Store
 
 
@@ -41,6 +42,15 @@ class _LostBoard:
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:
         yield Booted(_GoneLink({}), Configuration(configuration), "probe")
+
+
+class _BusyBoard(_LostBoard):
+    """A board that is not booted, because another bench measures there."""
+
+    @contextmanager
+    def boot(self, configuration: str) -> Iterator[Booted]:
+        raise BoardBusy("another fastenough is measuring on this board")
+        yield
 
 
 def plan_for(*boards: str) -> Plan:
@@ -76,4 +86,11 @@ def test_another_error_before_the_first_run_ends_the_campaign(tmp_path: Path, mo
     store = Store(tmp_path / "store")
     with pytest.raises(FastenoughError, match="another bench"):
         run_campaign(plan_for("ssh://a", "ssh://b"), store, opened=_LostBoard, journal=tmp_path / "journal")
+    assert not store.runs()
+
+
+def test_no_run_of_a_board_that_another_bench_uses_is_stored(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    with pytest.raises(BoardBusy):
+        run_campaign(plan_for("ssh://a", "ssh://b"), store, opened=_BusyBoard, journal=tmp_path / "journal")
     assert not store.runs()
