@@ -200,18 +200,11 @@ class LabgridBoard:
         if configuration in self._states:  # before the console is read here: the strategy needs it
             _act(self.place, f"transition {configuration}", _TRANSITION_S)
         console = stack.enter_context(closing(Console(port)))
-        begin_mono_s = time.monotonic()
+        cycle_mono_s = None
         if configuration == POWER_CYCLED:
+            cycle_mono_s = time.monotonic()
             _act(self.place, "cycle")
-        link = stack.enter_context(closing(self._connect(address, console)))
-        if configuration == POWER_CYCLED:
-            uptime_s, cycle_s = _uptime_s(link), time.monotonic() - begin_mono_s
-            if uptime_s > cycle_s + _UPTIME_MARGIN_S:
-                raise FastenoughError(
-                    f"{self.name}: the power cycle did not restart it: it has been up for {uptime_s:.0f} s; "
-                    "check which outlet its power port names"
-                )
-        return link, console
+        return stack.enter_context(closing(self._connect(address, console, cycle_mono_s))), console
 
     def _release(self, journal: Path | None) -> None:
         """Release the place, unless another bench of this user measures there."""
@@ -225,15 +218,30 @@ class LabgridBoard:
                 pass
             _act(self.place, "release")
 
-    def _connect(self, address: Address, console: Console) -> SshLink:
-        """Return the link once the board has booted; raise BoardGone with the last console output."""
+    def _connect(self, address: Address, console: Console, cycle_mono_s: float | None) -> SshLink:
+        """Return the link once the board has booted, after the time of a power cycle if there was one.
+
+        An outlet may cut the power seconds after its answer, so the board may be reached before.  Raise BoardGone with
+        the last console output, FastenoughError if the board was not restarted.
+        """
         deadline_mono_s = time.monotonic() + self.boot_s
         while True:
             try:
-                return open_ssh(address, file_for)
+                with ExitStack() as stack:
+                    link = stack.enter_context(closing(open_ssh(address, file_for)))
+                    up_s = 0.0 if cycle_mono_s is None else _uptime_s(link) - (time.monotonic() - cycle_mono_s)
+                    if up_s <= _UPTIME_MARGIN_S:
+                        stack.pop_all()
+                        return link
             except BoardGone as error:
                 if time.monotonic() > deadline_mono_s:
                     raise BoardGone("; ".join((str(error), *console.last_words()))) from error
+            else:
+                if time.monotonic() > deadline_mono_s:
+                    raise FastenoughError(
+                        f"{self.name}: the power cycle did not restart it: it had been up for {up_s:.0f} s before; "
+                        "check which outlet its power port names"
+                    )
             time.sleep(_RETRY_S)
 
 
