@@ -236,8 +236,9 @@ def _settings_kept(recording: Recording) -> Iterator[CheckFinding]:
     if changes:
         yield CheckFinding(
             Verdict.BROKEN,
-            f"settings changed during the run: {'; '.join(changes)}",
-            "do not change threads of the probe or CPUs (chrt, taskset, cpusets, hotplug) during the run; rerun",
+            f"settings changed since they were made: {'; '.join(changes)}",
+            "stop whatever changes them (chrt, taskset, cpusets, hotplug, irqbalance, tuned, a governor daemon), then "
+            "rerun",
         )
 
 
