@@ -189,7 +189,7 @@ class LabgridBoard:
             if not self.keep_acquired:
                 self._release(journal)
 
-    def _locked(self, journal: Path, configuration: str) -> AbstractContextManager[None]:
+    def _locked(self, journal: Path, configuration: str) -> AbstractContextManager[object]:
         """Context in which the board may be switched; entering it raises BoardBusy if another bench measures there."""
         return contextlib.nullcontext() if configuration == AS_BOOTED or self.keep_acquired else locked(journal)
 

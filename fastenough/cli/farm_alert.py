@@ -86,7 +86,7 @@ def command(
     with closing(History.at(farm.database)) as history:
         alerting, printed = Alerting(history, receivers, _tails(farm)), ["not checked yet"] if as_json else []
         while True:
-            now, faults = _read_again(file, farm)
+            now, faults = _reread_farm(file, farm)
             if now != farm:
                 farm, alerting.tails = now, _tails(now)
             faults += _check(alerting)
@@ -102,7 +102,7 @@ def _tails(farm: Farm) -> TailWatch:
     return TailWatch([board.name for board in farm.boards], farm.false_changes)
 
 
-def _read_again(file: Path, farm: Farm) -> tuple[Farm, list[str]]:
+def _reread_farm(file: Path, farm: Farm) -> tuple[Farm, list[str]]:
     """The farm's file as it is now; its former contents and the reason if it cannot be read."""
     try:
         return read_farm(file), []

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
+
+from fastenough.link.base import path_matches
 
 Profile = Mapping[str, Any]
 """Facts by name, as JSON has them: open, since a stored profile may be of another version."""
@@ -49,9 +50,9 @@ class Inputs:
         """For each matching file, the values of its wildcards, and its content."""
         expected = pattern.split("/")
         for path, content in self.files.items():
-            parts = path.split("/")
-            if len(parts) == len(expected) and all(map(fnmatchcase, parts, expected)):
-                starred = (part for part, pattern_part in zip(parts, expected, strict=True) if part != pattern_part)
+            if path_matches(path, pattern):
+                parts = zip(path.split("/"), expected, strict=True)
+                starred = (part for part, pattern_part in parts if part != pattern_part)
                 yield tuple(starred), content.strip(" \n\t\0")
 
 

@@ -7,7 +7,7 @@ import errno
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -93,16 +93,13 @@ def journal_of(name: str, own_directory: Path | None = None) -> Path:
 
 
 @contextmanager
-def locked(journal: Path) -> Iterator[None]:
-    """Context in which no other bench can begin to measure on the board of this journal.
+def locked(journal: Path) -> Iterator[Journal]:
+    """Context in which no other bench can begin to measure on the board of this journal, which is open.
 
     Raise BoardBusy if one measures already, FastenoughError if the journal is not usable.
     """
-    board_journal = Journal(journal)
-    try:
-        yield
-    finally:
-        board_journal.close()
+    with closing(Journal(journal)) as opened:
+        yield opened
 
 
 def place_name(entry: JournalEntry, link: Link) -> str:
@@ -127,12 +124,9 @@ def journals(link: Link) -> list[Path]:
 def unrestored(link: Link, journal: Path) -> tuple[str, ...]:
     """Return the places that a killed bench left changed since boot; raise FastenoughError while
     a bench holds the journal."""
-    board_journal = Journal(journal)
-    try:
+    with locked(journal) as opened:
         boot_id = _boot_id(link)
-        return tuple(place_name(entry, link) for entry in board_journal.entries() if entry.get("boot_id") == boot_id)
-    finally:
-        board_journal.close()
+        return tuple(place_name(entry, link) for entry in opened.entries() if entry.get("boot_id") == boot_id)
 
 
 def _boot_id(link: Link) -> str | None:
@@ -314,12 +308,9 @@ class Settings:
         path = run_journal(self._path)
         if not restored or not path.exists():
             return
-        journal = Journal(path)
-        try:
-            places = [entry["place"] for entry in restored]
+        places = [entry["place"] for entry in restored]
+        with locked(path) as journal:
             journal.replace([entry for entry in journal.entries() if entry["place"] not in places])
-        finally:
-            journal.close()
 
     def _restore_entry(self, entry: JournalEntry) -> str | None:
         """Return the error; None when the original is in effect or the place is gone.  Raise UnusableEntry."""

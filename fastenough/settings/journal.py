@@ -13,12 +13,12 @@ import os
 import re
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Required, TypedDict, cast
 
 from fastenough.files import lock_holder, private_directory, replace_whole, sync_directory, unfinished_file, write_all
 from fastenough.link import Link
+from fastenough.link.base import path_matches
 from fastenough.model import FastenoughError
 from fastenough.settings.kernel_module import ModulePlace
 from fastenough.settings.pin import PinPlace
@@ -261,11 +261,7 @@ def _number(entry: Mapping[str, object], name: str, least: int) -> int:
 
 def is_among(path: str, patterns: Sequence[str]) -> bool:
     """Whether a path matches one of the patterns; a star does not match a slash."""
-    parts = path.split("/")
-    return not {".", ".."} & set(parts) and any(
-        len(parts) == pattern.count("/") + 1 and all(map(fnmatchcase, parts, pattern.split("/")))
-        for pattern in patterns
-    )
+    return not {".", ".."} & set(path.split("/")) and any(path_matches(path, pattern) for pattern in patterns)
 
 
 def _file(entry: Mapping[str, object], link: Link, files: Sequence[str]) -> FilePlace:
