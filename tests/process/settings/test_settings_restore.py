@@ -497,5 +497,25 @@ def test_a_place_of_two_settings_has_the_value_of_the_later_one(tmp_path: Path) 
     assert link.read("/proc/3/stat").split()[39:40] == [b"50"]
 
 
+@pytest.mark.parametrize("error", [FileNotFoundError(2, "no such file"), OSError(16, "busy")])
+def test_a_value_that_cannot_be_read_again_has_not_changed(tmp_path: Path, error: OSError) -> None:
+    """As of a CPU that went offline."""
+    link = _governors()
+    with Settings(link, tmp_path / "journal") as settings:
+        before = settings.apply("governor", "performance")
+        with pytest.MonkeyPatch.context() as patch:
+            read = link.read
+
+            def read_other(path: str) -> bytes:
+                if path == CPUFREQ.format(0, "governor"):
+                    raise error
+                return read(path)
+
+            patch.setattr(link, "read", read_other)
+            after = settings.read_again()
+    assert [entry.cpu for entry in after] == [1]
+    assert not list(changes(before, after))
+
+
 def test_every_setting_says_what_it_is() -> None:
     assert all(setting.summary and setting.name == name for name, setting in SETTINGS.items())
