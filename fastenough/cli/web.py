@@ -230,7 +230,7 @@ def command(
     tokens = _upload_tokens(store, uploads)
     with _open_site(store, database, rebuild=rebuild) as (opened, updater):
         more, follow = _upload_routes(opened, tokens, updater)
-        own = out_dir is None and _is_own(host, names, database)
+        own = out_dir is None and rules is None and _is_own(host, names, database)
         site = replace(opened, note=note, served=out_dir is None, own=own)
         own_history = follow if database is None else None  # a farm's database may be down at first
         if out_dir is not None:

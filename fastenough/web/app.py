@@ -141,7 +141,7 @@ async def _site_for(request: Request, site: Site, role: SiteRole = SiteRole.VIEW
     viewer = identity.viewer(role)
     if viewer == NOBODY:
         raise AccessDenied(f"This address requires the role {role}.")
-    return replace(site, viewer=viewer)
+    return replace(site, viewer=viewer, own=False)
 
 
 def _status_of(error: Exception) -> int:
@@ -266,6 +266,8 @@ def _events_route(whole_site: Site, streams: LiveStreams, listens_s: float | Non
         """Never packed: a compressor would hold events back."""
         try:
             site, selection = await _site_for(request, whole_site), Selection.of(_query_of(request))
+        except Unavailable as error:
+            return _unavailable(str(error), is_api=False)
         except (AccessDenied, FastenoughError) as error:
             return _problem(_status_of(error), str(error))
         most = most_connections() // 2
@@ -304,8 +306,8 @@ def make_app(
     see what the viewer of ``site`` sees.  ``patience_s``: time limit of a page.
     """
     streams, cache = LiveStreams(), PageCache()
-    prepared = site if rules is None else replace(site, viewer=OWNER)
-    base_site = site if rules is None else replace(site, viewer=NOBODY)
+    prepared = site if rules is None else replace(site, viewer=OWNER, own=False)
+    base_site = site if rules is None else replace(site, viewer=NOBODY, own=False)
 
     @contextlib.asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
