@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
@@ -74,8 +75,10 @@ _SHOWN_FOR_S = _DAY_S
 """Time for which Alertmanager shows a single event."""
 _LASTS_S = 30 * _DAY_S
 """Time after which Alertmanager ends a condition that is no longer reported."""
-_OF_ALL_ALERTS = (401, 404, 407, 408, 429)
-"""Client errors (4xx) that do not depend on the alert."""
+_OF_ONE_ALERT = (400, 413, 422)
+"""Client errors that depend on the alert: another one may be accepted."""
+_MOST_REFUSALS = 10
+"""Maximum number of alerts that a receiver refuses per look."""
 _SEVERITY = {"fail": "critical", "silent": "warning", "refused": "warning", TAIL: "warning", "maximum": "info"}
 STRONG = "strong evidence"
 _REBUILT = (
@@ -293,8 +296,7 @@ class Receiver:
         finally:
             connection.close()
         if not 200 <= status < 300:
-            refused = 400 <= status < 500 and status not in _OF_ALL_ALERTS
-            raise (AlertRefused if refused else FastenoughError)(
+            raise (AlertRefused if status in _OF_ONE_ALERT else FastenoughError)(
                 f"{self.host} did not accept the alert: HTTP status {status}"
             )
 
@@ -352,6 +354,7 @@ class Alerting:
         self._history = history
         self._receivers = receivers
         self.tails = tails
+        self._refusals: Counter[tuple[str, str]] = Counter()
         create_tables(history)
 
     def look(self, now_s: int) -> list[str]:
@@ -373,17 +376,22 @@ class Alerting:
         note_observations(self._history, self.tails.boards, new, lasting, now_s)
 
     def _send(self, receiver: Receiver, now_s: int) -> Iterator[str]:
-        """Send pending alerts, and again those of conditions that last; yields faults."""
+        """Send pending alerts, the most often refused last, and again those of conditions that last; yields faults."""
         lasting = under_way(self._history, receiver.id, self.tails.boards)
+        alerts = pending(self._history, receiver.id, self.tails.boards)
         refused: list[str] = []
         try:
-            for alert in pending(self._history, receiver.id, self.tails.boards):
+            for alert in sorted(alerts, key=lambda alert: self._refusals[receiver.id, _key(alert)]):
+                if len(refused) == _MOST_REFUSALS:
+                    break
                 try:
                     receiver.take(alert, now_s)
                 except AlertRefused as error:
+                    self._refusals[receiver.id, _key(alert)] += 1
                     refused.append(f"{error} (alert {_key(alert)} of {alert.observation.board})")
                 else:
                     mark_accepted(self._history, receiver.id, alert)
+                    del self._refusals[receiver.id, _key(alert)]
             receiver.repeat(lasting, now_s)
         except Unavailable:
             raise
