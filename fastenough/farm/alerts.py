@@ -231,6 +231,16 @@ def lasting_observations(boards: Sequence[BoardStatus], now_s: int) -> Iterator[
             )
 
 
+def undecided_conditions(boards: Sequence[BoardStatus]) -> set[tuple[str, str]]:
+    """Board and kind of the conditions that may last or have ended: FAIL of boards whose verdict is on another
+    requirement than the present one."""
+    return {
+        (status.board.name, "fail")
+        for status in boards
+        if status.verdict_reason and not status.verdict and status.state is not BoardCondition.RETIRED
+    }
+
+
 # --- receivers
 
 
@@ -373,7 +383,7 @@ class Alerting:
         boards = [status for status in statuses if status.board.name in self.tails.boards]
         new = list(new_observations(self._history, boards, now_s, noted_keys(self._history), self.tails.false_changes))
         lasting = list(lasting_observations(boards, now_s))
-        note_observations(self._history, self.tails.boards, new, lasting, now_s)
+        note_observations(self._history, self.tails.boards, new, lasting, now_s, undecided=undecided_conditions(boards))
 
     def _send(self, receiver: Receiver, now_s: int) -> Iterator[str]:
         """Send pending alerts, the most often refused last, and again those of conditions that last; yields faults."""
@@ -498,18 +508,19 @@ def note_observations(
     happened: Iterable[Observation],
     lasting: Iterable[Observation],
     now_s: int,
+    *,
+    undecided: Collection[tuple[str, str]] = (),
 ) -> None:
     """Store events and current conditions of a farm's boards in one transaction; its conditions missing in ``lasting``
-    have ended."""
+    have ended, except the ``undecided`` ones (board and kind)."""
     with history.writing() as connection:
         _lock(connection)
         before = _noted_keys(connection)
         new = {observation.id: observation for observation in happened if observation.id not in before}
         for observation in new.values():
             _insert(connection, observation, observation.key, now_s)
-        _note_lasting(
-            connection, boards, {(observation.board, observation.kind): observation for observation in lasting}, now_s
-        )
+        current = {(observation.board, observation.kind): observation for observation in lasting}
+        _note_lasting(connection, boards, current, undecided, now_s)
 
 
 def _lock(connection: Connection) -> None:
@@ -524,12 +535,16 @@ def _of_others(connection: Connection, boards: Set[str]) -> set[str]:
 
 
 def _note_lasting(
-    connection: Connection, boards: Set[str], now: Mapping[tuple[str, str], Observation], now_s: int
+    connection: Connection,
+    boards: Set[str],
+    now: Mapping[tuple[str, str], Observation],
+    undecided: Collection[tuple[str, str]],
+    now_s: int,
 ) -> None:
     rows = connection.execute(select(ALERT).where(ALERT.c.lasts, ALERT.c.ended_s.is_(None))).mappings().all()
     begun, others = {(row["board"], row["kind"]): row for row in rows}, _of_others(connection, boards)
     for place, row in begun.items():
-        if place not in now and row["board"] not in others:
+        if place not in now and place not in undecided and row["board"] not in others:
             ended_s = max(row["noted_s"], now_s)
             connection.execute(update(ALERT).where(ALERT.c.id == row["id"]).values(ended_s=ended_s))
     for place, observation in now.items():

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from fastenough.farm.alerts import Alerting, Observation, Receiver, note_observations
-from fastenough.history import History, declare
+from fastenough.farm.alerts import Alerting, Observation, Receiver, note_observations, under_way
+from fastenough.history import History, declare, requirement_text
 from fastenough.history.tail import TailWatch
+from fastenough.model import Requirement
 
 pytestmark = pytest.mark.check
 BOARDS = [f"b{number:02}" for number in range(30)]
@@ -86,3 +87,30 @@ def test_refused_alerts_are_few_per_check_and_delay_no_other(sender: Alerting, h
     hook.answers = {}
     assert list(sender._send(RECEIVER, 120)) == []
     assert len(hook.got) == 45 + 25
+
+
+@pytest.mark.parametrize("end", [{"verdict": "PASS", "verdict_reason": ""}, {"state": "retired"}, {"limit_ns": None}])
+def test_the_fail_of_a_board_ends_only_by_a_verdict_on_its_present_requirement(
+    sender: Alerting, hook: Hook, end: Any
+) -> None:
+    """After an upgrade, or a change of its limit, the last verdict is on another one."""
+    history, board = sender._history, BOARDS[0]
+
+    def fails() -> bool:
+        sender._observe(100)
+        assert list(sender._send(RECEIVER, 100)) == []
+        return "fail" in {alert.observation.kind for alert in under_way(history, RECEIVER.id, {board})}
+
+    judged_by, other = (requirement_text(Requirement(limit_ns)) for limit_ns in (1000, 2000))
+    declare(history, board, verdict="FAIL", verdict_reason="late", judged_by=judged_by, limit_ns=1000)
+    assert fails()
+    sent = len(hook.got)
+    declare(history, board, judged_by="")
+    assert fails()
+    declare(history, board, judged_by=judged_by, limit_ns=2000)
+    assert fails()
+    declare(history, board, judged_by=other)
+    assert fails()
+    assert len(hook.got) == sent
+    declare(history, board, **end)
+    assert not fails()
