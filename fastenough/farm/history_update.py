@@ -97,7 +97,8 @@ class HistoryOrder(FarmOrder):
 
 class HistoryAnswer(TypedDict):
     """``damaged``: runs that were not read to their end, with reasons.  ``newest_run``: number of the newest run in the
-    history; ``entered``: boards with runs after that of the order."""
+    history.  ``entered``: other boards than the judged ones that got runs which no act of the farm announces, such as
+    uploads."""
 
     damaged: Sequence[str]
     newest_run: int
@@ -115,8 +116,6 @@ def update_history(order: HistoryOrder) -> HistoryAnswer:
     """
     store = opened_store(order["store"])
     with closing(History.of(store, order["database"])) as history:
-        # runs that this update enters are among those of the next one
-        newest, entered = boards_with_new_runs(history, order["newest_run"])
         for declaration in order["boards"]:
             declare(history, **declaration)
         if order["all"]:
@@ -124,6 +123,8 @@ def update_history(order: HistoryOrder) -> HistoryAnswer:
         faults = list(_read_stored(history, store, order))
         for growing in order["under_way"]:
             _update_growing(history, store, growing)
+        announced = {*order["stored"], *(growing["run"] for growing in order["under_way"]), *_running(store)}
+        newest, entered = boards_with_new_runs(history, order["newest_run"], announced)
         for board, refused in order["refused"].items():
             note_refused(history, board, [(name, "refused", why) for name, why in refused])
         for board, question in order["judge"].items():
@@ -132,7 +133,7 @@ def update_history(order: HistoryOrder) -> HistoryAnswer:
         if order["close"]:
             close_months(history, int(time.time()), order["close"])
         refresh_summaries(history, int(time.time()))
-    return {"damaged": faults, "newest_run": newest, "entered": sorted(entered)}
+    return {"damaged": faults, "newest_run": newest, "entered": sorted(entered - order["judge"].keys())}
 
 
 def _read_stored(history: History, store: Store, order: HistoryOrder) -> Iterator[str]:
@@ -140,13 +141,16 @@ def _read_stored(history: History, store: Store, order: HistoryOrder) -> Iterato
     if order["all"] or order["interrupted"]:
         caught = catch_up(history, store, None if order["all"] else order["interrupted"])
         yield from (f"{run}: {why}" for run, why in caught.faults.items())
-    measured = [run.id for run in store.own_runs(state="running")]
-    for run_id in dict.fromkeys((*order["stored"], *measured)):
+    for run_id in dict.fromkeys((*order["stored"], *_running(store))):
         try:
             for run in store.own_runs(id=run_id):
                 ingest_noting_faults(history, store, run)
         except BadInput as error:  # noted among its board's; the others come
             yield f"{run_id}: {error}"
+
+
+def _running(store: Store) -> list[str]:
+    return [run.id for run in store.own_runs(state="running")]
 
 
 class TailOrder(FarmOrder):

@@ -79,11 +79,12 @@ class Faults:
 
 @dataclass
 class Backlog:
-    """Data for the next update of the history: ``stored`` runs, boards to ``judge``, the growing recording of each
-    ring, the recordings that the last pull of each board refused, and the boards whose plan was ``interrupted``."""
+    """Data for the next update of the history: ``stored`` runs, boards to ``judge`` in this order, the growing
+    recording of each ring, the recordings that the last pull of each board refused, and the boards whose plan was
+    ``interrupted``."""
 
     stored: set[str] = field(default_factory=set)
-    judge: set[str] = field(default_factory=set)
+    judge: dict[str, None] = field(default_factory=dict)
     under_way: dict[str, GrowingRecording] = field(default_factory=dict)
     refused: dict[str, list[list[str]]] = field(default_factory=dict)
     interrupted: set[str] = field(default_factory=set)
@@ -91,10 +92,11 @@ class Backlog:
     def add(self, board: BoardEntry, act: BoardAct, answer: ActAnswer) -> None:
         if act is BoardAct.MEASURE and "stored" not in answer:
             self.interrupted.add(board.name)
-            self.judge.add(board.name)
+            self.judge[board.name] = None
         stored = answer.get("stored", ())
         self.stored.update(stored)
-        self.judge.update([board.name] if stored else [])
+        if stored:
+            self.judge[board.name] = None
         for run, name in answer.get("under_way", ()):
             self.under_way[board.name] = {
                 "board": board.name,
@@ -303,8 +305,8 @@ class FarmRun:
 
     async def _update(self, whole: bool) -> ActResult:
         backlog, self._backlog = self._backlog, Backlog()
-        backlog.judge |= set(self._boards) if whole else set()
-        judged = sorted(name for name in backlog.judge if self._is_judgeable(name))[:_JUDGED]
+        backlog.judge |= dict.fromkeys(self._boards if whole else ())
+        judged = [name for name in backlog.judge if self._is_judgeable(name)][:_JUDGED]
         declarations = [
             history_update.declaration_of(board, self.states.get(board.name, BoardState()), self.farm.id)
             for board in self.farm.boards
@@ -331,8 +333,9 @@ class FarmRun:
             self._backlog = backlog.before(self._backlog)
         else:
             self._declared, self._closed_day = declarations, today
-            entered = set(answer.fields["entered"]) & self._boards.keys()
-            self._backlog.judge |= (backlog.judge - set(judged)) | entered
+            waiting = [name for name in backlog.judge if name not in judged]
+            entered = [name for name in answer.fields["entered"] if name in self._boards]
+            self._backlog.judge = dict.fromkeys((*waiting, *self._backlog.judge, *entered))
             self._newest_run = answer.fields["newest_run"]
         return answer
 

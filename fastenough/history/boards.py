@@ -449,14 +449,15 @@ def boards_under_rebuild(history: History) -> set[str]:
         return set(connection.scalars(select(BOARD.c.name).where(BOARD.c.rebuilt_from != "")))
 
 
-def boards_with_new_runs(history: History, after: int | None) -> tuple[int, set[str]]:
-    """The number of the newest run, and the names of the boards with runs of greater numbers than ``after``."""
+def boards_with_new_runs(history: History, after: int | None, announced: Collection[str] = ()) -> tuple[int, set[str]]:
+    """The number of the newest run, and the names of the boards with runs of greater numbers than ``after``, besides
+    the ``announced`` ones."""
     with history.reading() as connection:
         newest = int(connection.scalar(select(func.max(RUN.c.id))) or 0)
         if after is None or newest <= after:
             return newest, set()
-        question = select(BOARD.c.name).join(RUN, RUN.c.board == BOARD.c.id).where(RUN.c.id > after).distinct()
-        return newest, set(connection.scalars(question))
+        question = select(BOARD.c.name, RUN.c.name).join(RUN, RUN.c.board == BOARD.c.id).where(RUN.c.id > after)
+        return newest, {board for board, run in connection.execute(question) if run not in announced}
 
 
 def is_declared(history: History) -> bool:

@@ -19,6 +19,7 @@ from fastenough.farm.run import FarmRun
 from fastenough.farm.state_machine import BoardAct, BoardPhase, Start
 from fastenough.history import OWNER, History, board_status
 from fastenough.history.boards import boards_with_new_runs
+from fastenough.history.ingest import ingest_run
 from fastenough.store import Store
 from tests.support.fleet_stores import add_run
 
@@ -70,7 +71,23 @@ def test_boards_with_new_runs_are_judged(run: FarmRun) -> None:
     processes = Processes({})
     assert (updated(run, processes)["judge"], processes.orders[-1]["newest_run"]) == ({}, None)
     assert (list(updated(run, processes)["judge"]), processes.orders[-1]["newest_run"]) == (["b"], 7)
-    assert run._backlog.judge == {"b"}
+    assert list(run._backlog.judge) == ["b"]
+
+
+def test_boards_are_judged_in_the_order_of_their_runs(run: FarmRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while boards with earlier names get more runs than one update judges."""
+    monkeypatch.setattr("fastenough.farm.run._JUDGED", 2)
+    for name in "acdz":
+        run._boards[name], run.states[name] = replace(run._boards["b"], name=name), run.states["b"]
+    processes = Processes({})
+    for name in ("z", "c", "a"):
+        run._backlog.add(run._boards[name], BoardAct.PULL, {"stored": [name]})
+    assert set(updated(run, processes)["judge"]) == {"z", "c"}
+    run._backlog.add(run._boards["d"], BoardAct.PULL, {"stored": ["d"]})
+    assert list(run._backlog.judge) == ["a", "b", "d"]
+    run.states["a"] = replace(run.states["a"], busy=frozenset({BoardAct.MEASURE}))
+    assert set(updated(run, processes)["judge"]) == {"b", "d"}
+    assert list(run._backlog.judge) == ["a", "b"]
 
 
 @pytest.mark.parametrize(("answer", "interrupted"), [({"fault": "killed"}, ["b"]), ({"stored": ["r"]}, [])])
@@ -95,5 +112,20 @@ def test_an_update_enters_the_finished_runs_of_boards_with_an_interrupted_plan(r
         assert board_status(history, OWNER, "b", 0).max_ever_ns is None
         newest = update_history({**order, "all": False, "interrupted": ["b"], "newest_run": 0})["newest_run"]
         assert board_status(history, OWNER, "b", 0).max_ever_ns is not None
-        assert boards_with_new_runs(history, newest) == (newest + 1, {"b"})
-        assert boards_with_new_runs(history, None) == boards_with_new_runs(history, newest + 1) == (newest + 1, set())
+        assert boards_with_new_runs(history, newest - 1) == (newest, {"b"})
+        assert boards_with_new_runs(history, None) == boards_with_new_runs(history, newest) == (newest, set())
+
+
+def test_only_boards_with_unannounced_runs_are_judged_again(run: FarmRun) -> None:
+    order: HistoryOrder = {**updated(run, Processes({}), whole=True), "all": False}
+    with closing(Store(run.farm.store)) as store:
+        runs = {name: add_run(store, name, None, seed=1, intervals=1) for name in ("b", "c")}
+        known = update_history({**order, "judge": {}})["newest_run"]
+        stored: HistoryOrder = {**order, "stored": list(runs.values()), "newest_run": known}
+        assert update_history({**stored, "judge": {}}) == {"damaged": [], "newest_run": known + 2, "entered": []}
+        with closing(History.at(run.farm.database)) as history:
+            uploaded = add_run(store, "b", None, seed=2, intervals=1)
+            ingest_run(history, store, uploaded)
+        order["newest_run"] = known + 2
+        assert update_history({**order, "judge": {}})["entered"] == ["b"]
+        assert update_history(order)["entered"] == []
