@@ -234,7 +234,7 @@ def test_a_refused_recording_is_told_for_a_day(farm: tuple[FarmData, History], l
 def test_a_farm_alerts_of_its_own_boards_only(farm: tuple[FarmData, History], listener: Listener) -> None:
     data, history = farm
     own = {"/1": {data.changed, data.boards[0]}, "/2": {data.injected.board, data.silent}}
-    declare(history, data.changed, verdict="FAIL", verdict_reason="too late")
+    declare(history, data.changed, verdict="FAIL", verdict_reason="too late", judged_by=JUDGED_BY)
     senders = [alerting(history, [Receiver(listener.url + path, False)], [*boards]) for path, boards in own.items()]
     for after_s in (60, 120):
         assert [sender.look(END_S + after_s) for sender in senders] == [[], []]
@@ -246,7 +246,7 @@ def test_a_farm_alerts_of_its_own_boards_only(farm: tuple[FarmData, History], li
 def test_the_condition_of_a_board_that_left_the_farm_ends(farm: tuple[FarmData, History], listener: Listener) -> None:
     data, history = farm
     receiver = Receiver(listener.url, False)
-    declare(history, data.changed, verdict="FAIL", verdict_reason="too late", farm="f")
+    declare(history, data.changed, verdict="FAIL", verdict_reason="too late", judged_by=JUDGED_BY, farm="f")
     alerting(history, [receiver]).look(END_S + 60)
     left = [name for name in data.boards if name != data.changed]
     disown(history, "f", left)
@@ -259,7 +259,7 @@ def test_the_condition_of_a_board_that_left_the_farm_ends(farm: tuple[FarmData, 
 def test_a_refused_alert_delays_no_other(farm: tuple[FarmData, History], listener: Listener) -> None:
     data, history = farm
     listener.refuses = data.silent
-    declare(history, data.changed, verdict="FAIL", verdict_reason="too late")
+    declare(history, data.changed, verdict="FAIL", verdict_reason="too late", judged_by=JUDGED_BY)
     sender = alerting(history, [Receiver(listener.url, False)])
     (fault,) = sender.look(END_S + 60)
     assert "400" in fault and data.silent in fault
@@ -274,9 +274,9 @@ def test_a_condition_never_ends_before_it_begins(farm: tuple[FarmData, History],
     """The clock of the bench was set back."""
     data, history = farm
     sender = alerting(history, [Receiver(listener.url, True)])
-    declare(history, data.changed, verdict="FAIL", verdict_reason="too late")
+    declare(history, data.changed, verdict="FAIL", verdict_reason="too late", judged_by=JUDGED_BY)
     sender.look(END_S + 3600)
-    declare(history, data.changed, verdict="PASS", verdict_reason="")
+    declare(history, data.changed, verdict="PASS", verdict_reason="", judged_by=JUDGED_BY)
     sender.look(END_S + 60)
     ended = [alert for alert in listener.told() if alert["labels"]["board"] == data.changed][-1]
     assert ended["endsAt"] == ended["startsAt"]
@@ -311,7 +311,7 @@ def test_a_rebuild_causes_no_alert(
     with pytest.raises(SystemExit):
         rebuild(history, data.store, data.boards, "f")
     monkeypatch.undo()
-    declare(history, data.boards[0], verdict="FAIL", verdict_reason="too late")
+    declare(history, data.boards[0], verdict="FAIL", verdict_reason="too late", judged_by=JUDGED_BY)
     assert len(sender.look(END_S + 120)) == 1
     assert (kinds(history), len(listener.got)) == (before, sent)
     assert catch_up(history, data.store).faults == {}
