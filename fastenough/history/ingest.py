@@ -10,11 +10,11 @@ import hashlib
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
@@ -71,6 +71,8 @@ _BATCH_BYTES = 8 << 20
 """Maximum number of lines in one transaction."""
 _BATCH = 1024
 """Intervals."""
+_NOT_AGAIN = "not read again"
+"""Kind of the refused runs that a rebuild has not read again yet."""
 _EVENT = re.compile(rb'\{"type": ?"event"')
 
 
@@ -201,18 +203,19 @@ def catch_up(history: History, store: Store, boards: Collection[str] | None = No
     ``boards``: names in the recordings; None: of all.
     """
     if boards is not None:
-        caught = _read_runs(history, store, board=set(boards))
+        caught = _read_runs(history, store, set(boards))
         refresh_summaries(history, int(history.wall_s()))
         return caught
+    flagged = boards_under_rebuild(history)  # before any run counts as read: another process may begin a rebuild
     caught = _read_runs(history, store)
-    _finish_update(history, store, {})
+    _finish_update(history, store, flagged, {})
     return caught
 
 
-def _read_runs(history: History, store: Store, **conditions: Any) -> IngestResult:
+def _read_runs(history: History, store: Store, boards: Set[str] | None = None) -> IngestResult:
     caught = IngestResult()
-    done = _sealed_sizes(history)
-    for summary in store.own_runs(**conditions):
+    done = _sealed_sizes(history, boards)
+    for summary in store.own_runs() if boards is None else store.own_runs(board=boards):
         if summary.bytes is not None and done.get(summary.id) == summary.bytes:
             continue
         try:
@@ -226,24 +229,33 @@ def _read_runs(history: History, store: Store, **conditions: Any) -> IngestResul
     return caught
 
 
-def _finish_update(history: History, store: Store, first_seen_s: Mapping[str, int]) -> None:
-    """End a rebuild, if any, after all runs were read; ``first_seen_s``: of refused runs before it, by name."""
+def _finish_update(history: History, store: Store, flagged: Set[str], first_seen_s: Mapping[str, int]) -> None:
+    """End a rebuild, if any, after all runs were read; refresh the summaries.
+
+    ``flagged``: boards that were under rebuild before the first run was read.  If there are others by now, their runs
+    counted as read, and the next update ends the rebuild.  ``first_seen_s``: of refused runs before it, by name.
+    """
     rebuilt = BOARD.c.rebuilt_from == store.place
-    if boards_under_rebuild(history):
+    if flagged:
         with history.writing() as connection:
-            for name, at_s in first_seen_s.items():
-                again = (REFUSED.c.name == name, REFUSED.c.at_s > at_s)
-                connection.execute(update(REFUSED).where(*again).values(at_s=at_s))
-            mark_outdated(connection, rebuilt)
-            connection.execute(update(BOARD).where(rebuilt).values(rebuilt_from=""))
+            if set(connection.scalars(select(BOARD.c.name).where(rebuilt))) <= flagged:
+                for name, at_s in first_seen_s.items():
+                    again = (REFUSED.c.name == name, REFUSED.c.at_s > at_s)
+                    connection.execute(update(REFUSED).where(*again).values(at_s=at_s))
+                not_again = (REFUSED.c.kind == _NOT_AGAIN, REFUSED.c.board.in_(select(BOARD.c.id).where(rebuilt)))
+                connection.execute(delete(REFUSED).where(*not_again))
+                mark_outdated(connection, rebuilt)
+                connection.execute(update(BOARD).where(rebuilt).values(rebuilt_from=""))
     refresh_summaries(history, int(history.wall_s()))
 
 
-def _sealed_sizes(history: History) -> dict[str, int]:
-    """The offset up to which each run was read, by run."""
+def _sealed_sizes(history: History, boards: Set[str] | None = None) -> dict[str, int]:
+    """The offset up to which each run was read, by run; ``boards``: of these only."""
+    question = select(RUN.c.name, CURSOR.c.offset).join(CURSOR, CURSOR.c.run == RUN.c.id)
+    if boards is not None:
+        question = question.join(BOARD, RUN.c.board == BOARD.c.id).where(BOARD.c.name.in_(boards))
     with history.reading() as connection:
-        rows = connection.execute(select(RUN.c.name, CURSOR.c.offset).join(CURSOR, CURSOR.c.run == RUN.c.id))
-        return {name: offset for name, offset in rows}
+        return {name: offset for name, offset in connection.execute(question)}
 
 
 def _begin(history: History, run_id: str, stream: BinaryIO) -> tuple[bytes, _Position]:
@@ -517,7 +529,7 @@ def rebuild(history: History, store: Store, own: Collection[str] = (), farm: str
     stays with its board, since the machines of these boards are unknown until their runs are read again.
 
     Until all is read again, the boards are `boards_under_rebuild`.  Recordings that a pull refused are in no store and
-    stay; runs refused again keep the time at which they were first seen.
+    stay; runs refused again keep the time at which they were first seen, also if this is interrupted.
     """
     stored = {run.id: run.board for run in store.own_runs()}
     mine = {*own, *stored.values()}
@@ -529,7 +541,7 @@ def rebuild(history: History, store: Store, own: Collection[str] = (), farm: str
         others = list(connection.scalars(theirs))
         undecided = runs_of_shared_names(connection, stored, others)
         runs = select(RUN.c.id).where(RUN.c.board.not_in(others))
-        first_seen_s = _delete_refused_runs(connection, others)
+        first_seen_s = _mark_refused_runs(connection, others)
         for table in _OF_BOARDS:
             connection.execute(delete(table).where(table.c.board.not_in(others)))
         connection.execute(delete(CURSOR).where(CURSOR.c.run.in_(runs)))
@@ -543,14 +555,18 @@ def rebuild(history: History, store: Store, own: Collection[str] = (), farm: str
         keep_boards(connection, undecided)
         empty = {"configuration": "", "display_facts": "{}", "changed_s": None, "rebuilt_from": store.place}
         connection.execute(update(BOARD).where(BOARD.c.id.not_in(others)).values(**empty))
+    flagged = boards_under_rebuild(history)
     caught = _read_runs(history, store)
-    _finish_update(history, store, first_seen_s)
+    _finish_update(history, store, flagged, first_seen_s)
     return caught
 
 
-def _delete_refused_runs(connection: Connection, others: Collection[int]) -> dict[str, int]:
-    """Delete the refused and incomplete runs of all but ``others``; returns when each was first seen, by name."""
+def _mark_refused_runs(connection: Connection, others: Collection[int]) -> dict[str, int]:
+    """Mark the refused and incomplete runs of all but ``others``; returns when each was first seen, by name.
+
+    The rows of boards that a rebuild deletes are deleted with them: only the returned times remain of these.
+    """
     chosen = (REFUSED.c.board.not_in(others), REFUSED.c.kind != "refused")
     rows = connection.execute(select(REFUSED.c.name, REFUSED.c.at_s).where(*chosen)).all()
-    connection.execute(delete(REFUSED).where(*chosen))
+    connection.execute(update(REFUSED).where(*chosen).values(kind=_NOT_AGAIN))
     return {name: at_s for name, at_s in rows}

@@ -91,8 +91,8 @@ _SHAPES = {
 
 @dataclass(frozen=True)
 class RefusedRecording:
-    """A refused or incomplete recording of a board.  ``kind``: refused, damaged, cut off or clock; ``at_s``: when it
-    was first seen."""
+    """A refused or incomplete recording of a board.  ``kind``: refused, damaged, cut off, clock, or, during a rebuild,
+    not read again; ``at_s``: when it was first seen."""
 
     name: str
     kind: str
