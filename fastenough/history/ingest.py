@@ -11,7 +11,6 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import BinaryIO
@@ -61,7 +60,7 @@ from fastenough.history.schema import (
     SUMMARY,
 )
 from fastenough.history.summaries import SummaryRefresher, refresh_summaries
-from fastenough.model import BadInput
+from fastenough.model import BadInput, FastenoughError, Unavailable
 from fastenough.recording import Event, Head, Interval
 from fastenough.recording.lines import Lines, most_line_bytes, plain_content, read_line
 from fastenough.recording.reader import event_of, head_of, part_of
@@ -71,6 +70,7 @@ _BATCH_BYTES = 8 << 20
 """Maximum number of lines in one transaction."""
 _BATCH = 1024
 """Intervals."""
+_AGAIN_S = 60.0
 _NOT_AGAIN = "not read again"
 """Kind of the refused runs that a rebuild has not read again yet."""
 _EVENT = re.compile(rb'\{"type": ?"event"')
@@ -498,21 +498,44 @@ class UploadFollower:
     """Called repeatedly: reads ``uploaded`` runs of a store, and computes outdated summaries again.
 
     For a history that a farm updates, which does not know of uploads.  A run stays ``uploaded`` while the database is
-    unavailable.
+    unavailable.  A run that is ahead of this machine's clock, or that could not be read, is read again each minute, and
+    delays no other.
     """
 
-    def __init__(self, history: History, store: Store) -> None:
+    def __init__(self, history: History, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
         self.uploaded: deque[str] = deque()
-        self._history, self._store = history, store
+        self._history, self._store, self._clock = history, store, clock
         self._refresh = SummaryRefresher(history)
+        self._again: list[str] = []
+        self._again_s = clock() + _AGAIN_S
 
     def __call__(self) -> None:
+        """Raises FastenoughError if a run could not be read, after all others were."""
+        if self._clock() >= self._again_s:
+            self.uploaded.extend(self._again)
+            self._again, self._again_s = [], self._clock() + _AGAIN_S
+        faults: list[FastenoughError] = []
         while self.uploaded:
-            for run in self._store.own_runs(id=self.uploaded[0]):
-                with suppress(BadInput):  # noted with its board
-                    ingest_noting_faults(self._history, self._store, run)
+            try:
+                self._read(self.uploaded[0])
+            except Unavailable:
+                raise
+            except FastenoughError as error:
+                self._again.append(self.uploaded[0])
+                faults += [] if isinstance(error, ClockAhead) else [error]
             self.uploaded.popleft()
         self._refresh()
+        if faults:
+            raise faults[0]
+
+    def _read(self, run_id: str) -> None:
+        for run in self._store.own_runs(id=run_id):
+            try:
+                ingest_noting_faults(self._history, self._store, run)
+            except ClockAhead:
+                raise
+            except BadInput:  # noted with its board
+                continue
 
 
 _OF_BOARDS = (INTERVAL, HOUR, CYCLE, MONTH, NOW, EVENT, CHANGE, ARCHIVE, SUMMARY)
