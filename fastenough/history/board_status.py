@@ -47,13 +47,11 @@ def board_of(history: History, viewer: Viewer, name: str) -> BoardInfo:
     return known.board
 
 
-def board_of_run(history: History, run: str) -> str:
-    """Name of the board of a run, also of a board that the viewer may not see; empty if the history has no such run."""
-    return next(iter(names_of_run_board(history, run)), "")
-
-
 def names_of_run_board(history: History, run: str) -> list[str]:
-    """The present name of the board of a run, as `board_of_run`, then its former ones; empty without such a run."""
+    """The present name of the board of a run, then its former ones; empty if the history has no such run.
+
+    The viewer may not see the board.
+    """
     question = select(BOARD.c.name, BOARD.c.former_names).join(RUN, RUN.c.board == BOARD.c.id)
     with history.reading() as connection:
         row = connection.execute(question.where(RUN.c.name == run)).one_or_none()
@@ -61,7 +59,8 @@ def names_of_run_board(history: History, run: str) -> list[str]:
 
 
 def boards_of_runs(history: History, runs: Collection[str]) -> dict[str, str]:
-    """By run, the present name of its board, as `board_of_run`; without runs that the history does not have."""
+    """By run, the present name of its board, which the viewer may not see; without runs that the history does not
+    have."""
     question = select(RUN.c.name, BOARD.c.name).join(BOARD, RUN.c.board == BOARD.c.id)
     names = list(runs)
     with history.reading() as connection:

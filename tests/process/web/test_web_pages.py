@@ -35,7 +35,7 @@ from fastenough.history import (
     declare,
     maxima,
 )
-from fastenough.history.board_status import board_of_run
+from fastenough.history.board_status import boards_of_runs
 from fastenough.history.results import BoardCondition
 from fastenough.model import BadInput
 from fastenough.recording.building import line_bytes
@@ -553,7 +553,7 @@ def test_a_watched_run_is_drawn_by_its_longest_way(tmp_path: Path) -> None:
     seen = run_page.view(Site(history, OWNER, store), writer.id)
     drawn = json.loads(run_page._plot(Site(history, OWNER, store), writer.id))["cpus"]
     assert seen.plotted == "expiry-to-return" and seen.n == sum(one["n"] for one in drawn.values()) == 2 * 6 * 400
-    board = board_of(history, OWNER, board_of_run(history, writer.id))
+    board = board_of(history, OWNER, boards_of_runs(history, [writer.id])[writer.id])
     assert board.main == "monitor/expiry-to-return station=expiry-to-return"
 
 

@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from fastenough.history import OWNER, PUBLIC, History, Viewer, catch_up, declare, rename
-from fastenough.history.board_status import board_of_run, refusals
+from fastenough.history.board_status import boards_of_runs, refusals
 from fastenough.history.ingest import rebuild
 from fastenough.store import Store
 from fastenough.web.pages.compare import view
@@ -99,8 +99,8 @@ def test_a_rebuild_leaves_each_run_with_its_board(boards: RenamedBoards) -> None
     unread = boards.run(1)
     result = rebuild(boards.history, boards.store, ["entrance", "gate"], "")
     assert (result.intervals, result.faults) == (4, {})
-    found = [board_of_run(boards.history, run) for run in (boards.known, old, new, unread)]
-    assert found == ["entrance", "entrance", "gate", "entrance"]
+    found = boards_of_runs(boards.history, (boards.known, old, new, unread))
+    assert found == {boards.known: "entrance", old: "entrance", new: "gate", unread: "entrance"}
 
 
 @pytest.mark.parametrize(("recorded", "is_hidden"), [("gate", False), ("entrance", False), ("cellar", True)])
