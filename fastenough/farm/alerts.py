@@ -79,6 +79,8 @@ _OF_ONE_ALERT = (400, 413, 422)
 """Client errors that depend on the alert: another one may be accepted."""
 _MOST_REFUSALS = 10
 """Maximum number of alerts that a receiver refuses per look."""
+_MOST_NAMED = 10_000
+"""Names in one query; SQLite takes 32,766."""
 _SEVERITY = {"fail": "critical", "silent": "warning", "refused": "warning", TAIL: "warning", "maximum": "info"}
 STRONG = "strong evidence"
 _REBUILT = (
@@ -572,17 +574,21 @@ def pending(history: History, receiver: str, boards: Set[str]) -> list[Alert]:
 
     The end of a condition is pending once its begin was accepted.
     """
+    names = sorted(boards)
     with history.reading() as connection:
-        begins = select(ALERT).where(~_accepted(receiver, end=False))
+        begins = [
+            select(ALERT).where(ALERT.c.board.in_(names[at : at + _MOST_NAMED]), ~_accepted(receiver, end=False))
+            for at in range(0, len(names), _MOST_NAMED)
+        ]
         ends = select(ALERT).where(
             ALERT.c.ended_s.is_not(None), _accepted(receiver, end=False), ~_accepted(receiver, end=True)
         )
         others = _of_others(connection, boards)
         alerts = [
             _alert_of_row(row, end=end)
-            for end, question in ((False, begins), (True, ends))
+            for end, question in (*((False, question) for question in begins), (True, ends))
             for row in connection.execute(question).mappings()
-            if (row["board"] not in others if end else row["board"] in boards)
+            if not end or row["board"] not in others
         ]
     return sorted(alerts, key=lambda alert: (alert.id, alert.end))
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -44,8 +45,14 @@ class Dates:
         if self.every_s <= _DAY_S:
             to_next = max(next(more for more in range(1, 8) if (day + more) % 7 in self.days) for day in self.days)
             return (to_next - 1) * _DAY_S + self.every_s
-        steps = [step for step in range(_MOST_STEPS) if self.latest(self.at_s + step * self.every_s) is not None]
-        return max((later - step for step, later in pairwise(steps)), default=1) * self.every_s
+        return _longest_pause_s(self)
+
+
+@cache
+def _longest_pause_s(dates: Dates) -> float:
+    """The longest pause of dates that are more than a day apart; it takes a millisecond, and boards share dates."""
+    steps = [step for step in range(_MOST_STEPS) if dates.latest(dates.at_s + step * dates.every_s) is not None]
+    return max((later - step for step, later in pairwise(steps)), default=1) * dates.every_s
 
 
 @dataclass(frozen=True)

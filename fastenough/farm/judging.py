@@ -52,7 +52,7 @@ def verdicts_on(
     now_s = time.time() if now_s is None else now_s
     names = (*former_names, board)
     owner = _Owner(store, board, names, history)
-    candidates = [run for name in names for run in store.own_runs(board=name)[-_MOST_RUNS:]]
+    candidates = [run for name in names for run in store.own_runs(board=name, last=_MOST_RUNS)]
     own_ids = owner.own_ids(candidates)
     runs = [run for run in candidates if run.id in own_ids and _counts(run, now_s)]
     runs.sort(key=lambda run: (run.begin_wall_ns or 0, run.id))

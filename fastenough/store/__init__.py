@@ -243,9 +243,9 @@ class Store:
         """
         return self._query(lambda index: index.find(equal, last, brief=brief))
 
-    def own_runs(self, **equal: Any) -> list[RunSummary]:
+    def own_runs(self, *, last: int | None = None, **equal: Any) -> list[RunSummary]:
         """As ``runs``, brief, without the runs of other stores, which a shared index also lists."""
-        return self._query(lambda index: index.find(equal, brief=True, own=True))
+        return self._query(lambda index: index.find(equal, last, brief=True, own=True))
 
     def removed(self, **equal: Any) -> list[RunSummary]:
         """Summaries, oldest first, of the runs that somebody deleted and whose fields equal those given."""

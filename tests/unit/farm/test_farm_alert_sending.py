@@ -12,8 +12,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 
-from fastenough.farm.alerts import Alerting, Observation, Receiver, note_observations, under_way
+from fastenough.farm.alerts import Alerting, Observation, Receiver, note_observations, pending, under_way
 from fastenough.history import History, declare, requirement_text
 from fastenough.history.tail import TailWatch
 from fastenough.model import Requirement
@@ -114,3 +115,11 @@ def test_the_fail_of_a_board_ends_only_by_a_verdict_on_its_present_requirement(
     assert len(hook.got) == sent
     declare(history, board, **end)
     assert not fails()
+
+
+def test_alerts_of_other_farms_are_not_fetched(sender: Alerting) -> None:
+    statements: list[str] = []
+    event.listen(sender._history.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+    assert [alert.observation.board for alert in pending(sender._history, RECEIVER.id, {"b01"})] == ["b01"]
+    begins = [statement for statement in statements if "FROM alert" in statement and "ended_s IS NOT" not in statement]
+    assert len(begins) == 1 and "alert.board IN" in begins[0]

@@ -326,3 +326,8 @@ def test_the_history_has_the_verdict_and_the_requirement(store: Store) -> None:
     late = told(replace(board, requirement=Requirement(1000)))
     assert late.state is BoardCondition.FAIL and late.reason == late.verdict_reason != ""
     assert told(replace(board, requirement=None)).verdict == ""
+
+
+def test_only_the_newest_runs_of_a_board_are_listed(store: Store) -> None:
+    runs = [keep(store, hours=hour) for hour in range(3)]
+    assert [run.id for run in store.own_runs(board=BOARD, last=2)] == runs[1:]

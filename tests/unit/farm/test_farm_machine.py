@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from fastenough.board.labgrid_act import why_no_resources
-from fastenough.farm.calendar import BenchClock, DueCycle, ScheduledPlan, due, parse_dates
+from fastenough.farm.calendar import BenchClock, Dates, DueCycle, ScheduledPlan, due, parse_dates
 from fastenough.farm.config import BoardEntry, Times, due_s
 from fastenough.farm.state_machine import (
     ActEnded,
@@ -324,6 +324,20 @@ def test_new_data_are_due_after_the_longest_pause_of_a_plan(
     assert max(later - earlier for earlier, later in pairwise(times)) == pause_h * HOUR_S
     often = ScheduledPlan(Path("often.toml"), parse_dates(HOUR_S, (), "00:00"))
     assert due_s(BoardEntry("b", plans=(often, ScheduledPlan(Path("plan.toml"), dates)))) == pause_h * HOUR_S
+
+
+def test_the_longest_pause_of_equal_dates_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each update asks for that of each board."""
+    asked_s: list[float] = []
+    latest = Dates.latest
+
+    def latest_noted(dates: Dates, now_s: float) -> float | None:
+        asked_s.append(now_s)
+        return latest(dates, now_s)
+
+    monkeypatch.setattr(Dates, "latest", latest_noted)
+    pauses = {parse_dates(37 * HOUR_S, ("sun",), "05:00").longest_pause_s for _ in range(5)}
+    assert len(pauses) == 1 and len(asked_s) == len(set(asked_s)) > 0
 
 
 @pytest.mark.parametrize(
