@@ -236,7 +236,7 @@ def _finish_update(history: History, store: Store, flagged: Set[str], first_seen
     counted as read, and the next update ends the rebuild.  ``first_seen_s``: of refused runs before it, by name.
     """
     rebuilt = BOARD.c.rebuilt_from == store.place
-    if flagged:
+    if flagged or first_seen_s:
         with history.writing() as connection:
             if set(connection.scalars(select(BOARD.c.name).where(rebuilt))) <= flagged:
                 for name, at_s in first_seen_s.items():

@@ -9,7 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.history import OWNER, History, board_status, boards_under_rebuild, catch_up, declare, ingest, rebuild
+from fastenough.history import (
+    OWNER,
+    History,
+    board_status,
+    boards_under_rebuild,
+    catch_up,
+    declare,
+    disown,
+    ingest,
+    rebuild,
+)
 from fastenough.history.board_status import refusals
 from fastenough.history.boards import note_refused_run
 from fastenough.store import Store
@@ -78,6 +88,23 @@ def test_runs_that_are_refused_again_after_a_killed_rebuild_were_first_seen_befo
     assert catch_up(history, store).faults == {}
     (refused,) = refusals(history, OWNER, "b", 9)
     assert (refused.name, refused.kind, refused.at_s) == ("again", "damaged", BEGIN_S)
+
+
+def test_refused_runs_of_a_store_without_a_farm_keep_their_times(
+    history: History, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their boards are deleted, and entered again with their first runs."""
+
+    def refuse_again(known: History, *_: object) -> ingest.IngestResult:
+        note_refused_run(known, "c", "again", "damaged", "a line has no end")
+        return ingest.IngestResult()
+
+    disown(history, "f", [])
+    refuse_again(history)
+    history.wall_s = lambda: LATER_S
+    monkeypatch.setattr(ingest, "_read_runs", refuse_again)
+    rebuild(history, store)
+    assert [refused.at_s for refused in refusals(history, OWNER, "c", 9)] == [BEGIN_S]
 
 
 def test_an_update_of_some_boards_reads_only_their_cursors(history: History, store: Store) -> None:
