@@ -186,15 +186,20 @@ def _agree_with(judged: Sequence[Recording], assessment: Assessment, run_ids: Se
 
 
 def lost_alike(
-    questions: Sequence[RequiredOfRun], store: Store, taken: Collection[str], since_ns: int = -1
+    questions: Sequence[RequiredOfRun],
+    store: Store,
+    taken: Collection[str],
+    since_ns: int = -1,
+    read: Callable[[str], Recording] | None = None,
 ) -> list[ExcludedRuns]:
     """Runs that were deleted from the store, or whose recordings are damaged, and whose maximum is above the limit of
     a question: first the deleted ones, each newest first.
 
     Their parameters and settings are gone with their recordings: board, configuration, probe, implementation and load
     decide which question they answered.  ``taken``: ids of the runs that the question includes.  ``since_ns``: only
-    runs that began later (wall clock).
+    runs that began later (wall clock).  ``read``: read a run; default: the store's.
     """
+    read = read or store.load
     stored = store.runs(brief=True, probe={question.run.head.probe for question in questions})
     deleted, present = (
         [
@@ -208,7 +213,7 @@ def lost_alike(
         for runs in (store.removed(), stored)
     )
     here = [run for run in present[:_MOST_ALIKE] if store.has(run.run_id)]
-    return [*deleted, *(run for run in here if store.load(run.run_id).damage is not None)]
+    return [*deleted, *(run for run in here if read(run.run_id).damage is not None)]
 
 
 def _exceeds_by_summary(run: RunSummary, questions: Sequence[RequiredOfRun]) -> ExcludedRuns | None:

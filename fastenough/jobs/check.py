@@ -167,7 +167,8 @@ class _RunSelection:
             for run in runs_alike(judged, self.store, self.read)
             if run.run_id not in taken and run.head.begin.wall_ns > since_ns
         )
-        return [*lost_alike(questions, self.store, taken, since_ns), *find_excluded(questions, alike)]
+        lost = lost_alike(questions, self.store, taken, since_ns, self.read)
+        return [*lost, *find_excluded(questions, alike)]
 
 
 def _requirement_results(
@@ -296,7 +297,7 @@ def _nights_results(
         result = judge_over_nights(question, data)
         questions_of_pair = growth_requirements(question.pair, question.growth)
         excluded = (
-            lost_alike(questions_of_pair, selected.store, selected.named, nights.since_ns)
+            lost_alike(questions_of_pair, selected.store, selected.named, nights.since_ns, selected.read)
             if selected.selection is Selection.CAMPAIGN
             else selected.others(question.pair.runs, questions_of_pair, nights.since_ns)
         )

@@ -160,7 +160,8 @@ def test_a_token_has_so_many_uploads_an_hour(place: Place, tmp_path: Path) -> No
         (b"\x00" * 1000, "not a recording"),
         (b"{}\n", "not a line of a recording"),
         (b"\x28\xb5\x2f\xfd" + b"\xff" * 100, "compression is damaged"),
-        (zstandard.compress(b"\x00" * (100 << 20)), "expands to more"),
+        (zstandard.compress((b"\x00" * 1023 + b"\n") * (100 << 10)), "expands to more"),
+        (zstandard.compress(b"\x00" * (32 << 20)), "a line is longer"),
         (zstandard.compress(b"[" * (17 << 20)), "a line is longer"),
     ],
 )
