@@ -28,7 +28,7 @@ SERIES_COLUMNS = (
 """Columns that identify a series of a run."""
 OMITTED_COLUMNS = ("lost", "missed")
 """Numbers of a whole series, the same in each of its rows: values without a bucket, and missed activations."""
-COLUMNS = (*RUN_COLUMNS, *SERIES_COLUMNS, *OMITTED_COLUMNS, "least_ns", "greatest_ns", "count")
+COLUMNS = (*RUN_COLUMNS, *SERIES_COLUMNS, "least_ns", "greatest_ns", "count", *OMITTED_COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -142,9 +142,9 @@ def rows(recordings: Sequence[Recording]) -> Iterator[tuple[object, ...]]:
     """A row of COLUMNS for each bucket that is not empty; of a series without any, one without edges if it lost or
     missed anything."""
     for held in series_totals(recordings):
-        named = (*run_identity(held.recording.head).values(), *held.identity, held.lost, held.missed)
+        named, omitted = (*run_identity(held.recording.head).values(), *held.identity), (held.lost, held.missed)
         buckets = held.buckets_ns()
         for bucket in buckets:
-            yield (*named, *bucket)
+            yield (*named, *bucket, *omitted)
         if not buckets and (held.lost != 0 or held.missed):
-            yield (*named, None, None, 0)
+            yield (*named, None, None, 0, *omitted)
