@@ -531,17 +531,13 @@ def result_without(result: LimitResult, others: Sequence[ExcludedRuns], selectio
     )
 
 
-def requirement_result(limit: Limit, judgment: Judgment, runs: Group, reasons: Sequence[str]) -> LimitResult:
-    """The result of a limit without a baseline, with the reasons of this judgment alone.
-
-    ``reasons``: of all judged runs; used if the judgment has none of its own.
-    """
-    own = [finding.text for finding in judgment.findings] or wording.reasons((judgment,), judgment.verdict)
-    reason = "; ".join(own or reasons)
+def requirement_result(limit: Limit, judgment: Judgment, runs: Group) -> LimitResult:
+    """The result of a limit without a baseline, with the reasons of this judgment alone."""
+    reasons = [finding.text for finding in judgment.findings] or wording.reasons((judgment,), judgment.verdict)
     return LimitResult(
         limit,
         judgment.verdict,
-        reason or wording.observed(judgment),
+        "; ".join(reasons) or wording.observed(judgment),
         subject_of(runs[0]),
         judgment.run_ids,
         sum(run.duration_ns for run in runs),

@@ -16,7 +16,7 @@ one, and a good CPU must not hide a bad one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -175,8 +175,7 @@ def _required_groups(
     """
     groups: list[RequiredGroup] = []
     by_key = [(run_values(group[0]), group) for group in grouped(recordings)]
-    all_stated = [(values, _stated_requirements(group)) for values, group in by_key]
-    stating = [(values, stated) for values, stated in all_stated if stated]
+    stating = [(values, stated) for values, group in by_key if (stated := _stated_requirements(group))]
     for values, group in by_key:
         if requirement is not None and probe in (None, group[0].head.probe):
             groups.append((requirement, group))
@@ -207,10 +206,14 @@ def _without_monitors(recordings: Sequence[Recording]) -> list[Recording]:
     return others or list(recordings)
 
 
+def measured_loads(recordings: Iterable[Recording]) -> set[str | None]:
+    """The loads under which a run measured a latency, or was to."""
+    return {load_name(recording) for recording in recordings if not measures_no_latency(recording)}
+
+
 def _missing_loads(recordings: Sequence[Recording], loads: Sequence[str] | None) -> list[str]:
-    """The requested loads under which no run measured a latency, or was to."""
-    present = {load_name(recording) for recording in recordings if not measures_no_latency(recording)}
-    return [load for load in loads or () if load not in present]
+    measured = measured_loads(recordings)
+    return [load for load in loads or () if load not in measured]
 
 
 def _unfit(recordings: Sequence[Recording]) -> tuple[tuple[str, str], ...]:

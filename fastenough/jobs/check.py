@@ -183,10 +183,7 @@ def _requirement_results(
     for judgment in assessment.judgments:
         group = [by_id[run] for run in judgment.run_ids]
         others = selected.others(group, requirements_of_runs(group, assessment))
-        yield (
-            result_without(requirement_result(limit, judgment, group, assessment.reasons), others, selected.selection),
-            others,
-        )
+        yield result_without(requirement_result(limit, judgment, group), others, selected.selection), others
 
 
 def _unused_limits(

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from fastenough.analysis import Assessment, judge
 from fastenough.analysis.excluded_runs import ExcludedRuns, Selection, judged_without
-from fastenough.analysis.judgment import measures_no_latency
-from fastenough.analysis.merged import load_name
+from fastenough.analysis.judgment import measured_loads
 from fastenough.model import Requirement, require_confidence
 from fastenough.recording import Recording
 
@@ -49,7 +48,7 @@ def judged_alone(recordings: Sequence[Recording], question: PackedQuestion) -> A
 
     No latency is required of a load under which only throughput was measured.
     """
-    measured = {load_name(recording) for recording in recordings if not measures_no_latency(recording)}
+    measured = measured_loads(recordings)
     return judge(
         recordings,
         question.required,

@@ -271,11 +271,8 @@ def named_entries(members: Sequence[tuple[RunGroup, SeriesKind]]) -> tuple[Serie
         distinguishing.append("series")
     distinguishing = distinguishing or ["load"]
     entry_names = [" · ".join(filter(None, (part.get(name) for name in distinguishing))) for part in parts]
-    again = [entry_names[:place].count(part) for place, part in enumerate(entry_names)]
-    return tuple(
-        SeriesEntry(group, kind, f"{name} ({times + 1})" if times else name)
-        for (group, kind), name, times in zip(members, entry_names, again, strict=True)
-    )
+    unique = numbered(entry_names, "{} ({})")
+    return tuple(SeriesEntry(group, kind, name) for (group, kind), name in zip(members, unique, strict=True))
 
 
 def distinctions(members: Sequence[tuple[RunGroup, Hashable]]) -> list[str]:
@@ -299,10 +296,10 @@ def _titles(groups: Sequence[RunGroup]) -> list[str]:
     return [" · ".join(filter(None, title)) for title in zip(stated, labels, strict=True)]
 
 
-def numbered(names: Sequence[str]) -> list[str]:
-    """Unique names: a repeated one gets its number."""
+def numbered(names: Sequence[str], form: str = "{}-{}") -> list[str]:
+    """Names of which a repeated one has its number.  ``form``: of name and number."""
     again = [names[:place].count(name) for place, name in enumerate(names)]
-    return [f"{name}-{times + 1}" if times else name for name, times in zip(names, again, strict=True)]
+    return [form.format(name, times + 1) if times else name for name, times in zip(names, again, strict=True)]
 
 
 def _apart(parts: Sequence[Mapping[str, str]], names: Sequence[str]) -> int:

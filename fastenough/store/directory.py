@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
@@ -283,8 +283,7 @@ def check(folder: Folder, run_id: str) -> tuple[RunSummary, str | None]:
         return summary, fault
     unknown: dict[str, Any] = dict.fromkeys(_RECORDED)
     recorded = _described(content.first, content.last, replace(summary, **unknown))
-    fields = [name for name in _RECORDED if name not in _IMPORTED_ANEW or not _is_imported(content.first)]
-    return recorded, fault or _check_summary(summary, recorded, fields) or _check_attached(folder, summary)
+    return recorded, fault or _check_summary(summary, recorded, content.first) or _check_attached(folder, summary)
 
 
 def _is_imported(first: bytes) -> bool:
@@ -294,11 +293,11 @@ def _is_imported(first: bytes) -> bool:
         return False
 
 
-def _check_summary(summary: RunSummary, recorded: RunSummary, fields: Iterable[str]) -> str | None:
-    """The first of these fields in which a summary differs from the recording."""
-    for name in fields:
+def _check_summary(summary: RunSummary, recorded: RunSummary, first: bytes) -> str | None:
+    """The first field in which a summary differs from the recording, whose ``first`` line this is."""
+    for name in _RECORDED:
         stated, value = getattr(summary, name), getattr(recorded, name)
-        if stated != value:
+        if stated != value and not (name in _IMPORTED_ANEW and _is_imported(first)):
             difference = f"{name} is {stated!r:.80}, but the recording has {value!r:.80}"
             return f"{RUN_FILE}: {difference}; restore {RUN_FILE} from a backup"
     return None

@@ -649,7 +649,7 @@ def test_a_limit_has_the_reasons_of_its_own_runs(tmp_path: Path) -> None:
     runs = [recording(tmp_path, plan) for plan in plans]
     assessment = judge(runs, required)
     passed, failed = (
-        requirement_result(Limit("limits.toml:1", required), judgment, [run], assessment.reasons)
+        requirement_result(Limit("limits.toml:1", required), judgment, [run])
         for judgment, run in zip(assessment.judgments, runs, strict=True)
     )
     assert (passed.verdict, failed.verdict) == (Verdict.PASS, Verdict.FAIL)
