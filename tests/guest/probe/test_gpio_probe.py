@@ -68,9 +68,18 @@ def refused(board: VirtualBoard, *words: str, probe: str = "response") -> str:
     return lines[0]
 
 
+def await_start(responding: Probing) -> None:
+    """Wait for the first interval: the head is written before the run begins, and earlier edges do not count."""
+    deadline_mono_s = time.monotonic() + 30.0
+    while len(responding.lines) < 2 and time.monotonic() < deadline_mono_s:
+        time.sleep(0.05)
+    assert len(responding.lines) >= 2
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_every_edge_is_seen_and_answered(board: VirtualBoard, way: str) -> None:
     with Probing(board.link, [*RESPONSE, f"--way={way}"], LIMIT_S) as responding:
+        await_start(responding)
         board.pins.take()
         before = board.pins.counts[OUTPUT_LINE]
         for number in range(EDGES):
@@ -93,6 +102,7 @@ def test_edges_that_overtake_each_other_are_counted(board: VirtualBoard) -> None
     """Nobody waits for answers here: what is not answered by itself is missed, and the last level is right."""
     burst = 401
     with Probing(board.link, RESPONSE, LIMIT_S) as responding:
+        await_start(responding)
         before = board.pins.counts[OUTPUT_LINE]
         for number in range(burst):
             board.pins.drive(INPUT_LINE, (number + 1) % 2)

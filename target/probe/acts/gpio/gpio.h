@@ -42,6 +42,7 @@ struct gpio_way {
 	const char *name;
 	const char *edge_seen;   /* the event that gpio_edge.at_mono_ns is the time of */
 	const char *series;      /* name of a series that begins there */
+	bool stamped;            /* it is the time of the edge itself, not that at which the task saw it */
 	bool (*present)(void);
 	/* Fills in the chip of that name, or the only one where name is NULL; else bad input. */
 	void (*find)(const char *name, struct gpio_chip *chip);
@@ -52,11 +53,12 @@ struct gpio_way {
 };
 
 /* Defines the way that a file implements by static functions with the names below; WAY is also the value of --way. */
-#define GPIO_WAY(WAY, EDGE_SEEN, SERIES)                                                                           \
+#define GPIO_WAY(WAY, EDGE_SEEN, SERIES, STAMPED)                                                                   \
 	const struct gpio_way gpio_##WAY = {                                                                       \
 		.name = #WAY,                                                                                      \
 		.edge_seen = EDGE_SEEN,                                                                            \
 		.series = SERIES,                                                                                  \
+		.stamped = STAMPED,                                                                                \
 		.present = present,                                                                                \
 		.find = find,                                                                                      \
 		.request_input = request_input,                                                                    \

@@ -18,6 +18,7 @@ struct response {
 	struct gpio_chip chip;
 	struct gpio_line in, out;
 	bool high; /* of the output */
+	int64_t start_ns; /* of the run */
 	struct series *series;
 };
 
@@ -33,6 +34,24 @@ static void account(struct response *response, const struct gpio_edge *edge, int
 	response->high = edge->high;
 }
 
+/* Answers the next edge of the run.  The output follows edges from before the run too, but they are no acts of it. */
+static inline __attribute__((always_inline)) bool answer(struct response *response, struct gpio_edge *edge,
+							 bool (*const wait_edge)(struct gpio_line *, struct gpio_edge *),
+							 bool (*const write)(struct gpio_line *, bool))
+{
+	while (wait_edge(&response->in, edge) && write(&response->out, edge->high)) {
+		if (edge->at_mono_ns >= response->start_ns)
+			return true;
+		response->high = edge->high;
+	}
+	return false;
+}
+
+static void fail(struct worker *self)
+{
+	run_fail(worker_run(self), "the pins failed: %s", strerror(errno));
+}
+
 /* Compiled for each way with its own functions, so that no timed function is called by pointer. */
 static inline __attribute__((always_inline)) void respond(struct worker *self, struct response *response,
 							  bool (*const wait_edge)(struct gpio_line *, struct gpio_edge *),
@@ -40,11 +59,16 @@ static inline __attribute__((always_inline)) void respond(struct worker *self, s
 {
 	struct gpio_edge edge;
 
+	response->start_ns = run_start_ns(worker_run(self));
+	/* An edge without a time stamp that is pending now came before the run; reading the level ends it. */
+	if (!response->way->stamped &&
+	    !(response->way->read(&response->in, &response->high) && write(&response->out, response->high)))
+		fail(self);
 	while (run_continues(self)) {
-		if (wait_edge(&response->in, &edge) && write(&response->out, edge.high))
+		if (answer(response, &edge, wait_edge, write))
 			account(response, &edge, mono_ns());
 		else if (errno != EINTR)
-			run_fail(worker_run(self), "the pins failed: %s", strerror(errno));
+			fail(self);
 	}
 }
 

@@ -116,4 +116,4 @@ static void release(struct gpio_line *line)
 		close(line->fd);
 }
 
-GPIO_WAY(oob, "core's time stamp of the input edge", "response_core")
+GPIO_WAY(oob, "core's time stamp of the input edge", "response_core", true)

@@ -212,4 +212,4 @@ static void release(struct gpio_line *line)
 	close(line->fd);
 }
 
-GPIO_WAY(cdev, "kernel's time stamp of the input edge", "response_kernel")
+GPIO_WAY(cdev, "kernel's time stamp of the input edge", "response_kernel", true)

@@ -186,4 +186,4 @@ static void release(struct gpio_line *line)
 	write_text(CLASS "/unexport", number);
 }
 
-GPIO_WAY(sysfs, "task saw the input edge", "answer")
+GPIO_WAY(sysfs, "task saw the input edge", "answer", false)

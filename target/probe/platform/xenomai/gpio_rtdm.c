@@ -155,4 +155,4 @@ static void release(struct gpio_line *line)
 	__RT(close(line->fd));
 }
 
-GPIO_WAY(rtdm, "core's time stamp of the input edge", "response_core")
+GPIO_WAY(rtdm, "core's time stamp of the input edge", "response_core", true)
