@@ -166,7 +166,7 @@ on='size=4096:clock=mono'
 echo "hist:keys=pid:woken=common_timestamp.usecs:$on if prio < {_REAL_TIME_BELOW}$3" >events/sched/sched_waking/trigger
 lat='lat=common_timestamp.usecs-$woken'
 match="onmatch(sched.sched_waking).$1("'$lat)'
-echo "hist:keys=next_pid:$lat:$on:$match if next_prio < {_REAL_TIME_BELOW}" >events/sched/sched_switch/trigger
+echo "hist:keys=next_pid:$lat:$on:$match if next_prio < {_REAL_TIME_BELOW}$4" >events/sched/sched_switch/trigger
 echo "hist:keys=common_cpu,lat:size=$2:clock=mono" >"events/synthetic/$1/trigger"
 """
 _NOT_IN_A_NAME = '"\\*?[' + "\n"
@@ -182,7 +182,8 @@ def _wakeup_histograms(link: Link, requested: Requested) -> list[Step]:
         )
     if any(letter in comm for letter in _NOT_IN_A_NAME):
         raise NotApplicable(f"a histogram trigger cannot match a name that contains one of {_NOT_IN_A_NAME.strip()}")
-    return instance_steps(link, _HISTOGRAMS, WAKEUP_EVENT, str(entries), f' && comm ~ "{comm}*"' if comm else "")
+    names = [f' && {field} ~ "{comm}*"' if comm else "" for field in ("comm", "next_comm")]
+    return instance_steps(link, _HISTOGRAMS, WAKEUP_EVENT, str(entries), *names)
 
 
 SETTINGS = (

@@ -91,14 +91,17 @@ def _histogram(folder: Path, counts: dict[tuple[int, int], int], dropped: int = 
     (path / "new").rename(path / "hist")
 
 
-def _wakings(folder: Path, dropped: int = 0) -> None:
-    path = folder / "events" / "sched" / "sched_waking"
-    path.mkdir(parents=True)
-    (path / "hist").write_text(f"# event histogram\n\nTotals:\n    Hits: 9\n    Entries: 1\n    Dropped: {dropped}\n")
+def _tasks(folder: Path, **dropped: int) -> None:
+    """The histograms by task, of the events whose pairs are wake-ups."""
+    for event in ("sched_waking", "sched_switch"):
+        path = folder / "events" / "sched" / event
+        path.mkdir(parents=True)
+        totals = f"Totals:\n    Hits: 9\n    Entries: 1\n    Dropped: {dropped.get(event, 0)}\n"
+        (path / "hist").write_text(f"# event histogram\n\n{totals}")
 
 
 def test_what_the_histograms_rose_by_is_counted_once(probe_binary: str, tmp_path: Path) -> None:
-    _wakings(tmp_path)
+    _tasks(tmp_path)
     _histogram(tmp_path, {(0, 7): 100, (0, 50): 1})
     process = _start(probe_binary, "wakeups", tmp_path, "--duration=2s", "--report=200ms")
     time.sleep(0.8)
@@ -113,13 +116,40 @@ def test_what_the_histograms_rose_by_is_counted_once(probe_binary: str, tmp_path
     assert (total.minimum, total.maximum, total.sum) == (3 * US, 50 * US, (7000 + 6 + 50) * US)
 
 
-@pytest.mark.parametrize("where", ["values", "wakings"])
-def test_a_full_histogram_fails_the_run(probe_binary: str, tmp_path: Path, where: str) -> None:
-    _wakings(tmp_path, 3 if where == "wakings" else 0)
-    _histogram(tmp_path, {(0, 7): 100}, 3 if where == "values" else 0)
-    process = _start(probe_binary, "wakeups", tmp_path, "--duration=300ms")
+def _refused(probe: str, folder: Path) -> Recording:
+    process = _start(probe, "wakeups", folder, "--duration=300ms")
     assert process.wait(30) == 4
-    assert _read(tmp_path / "recording").reasons == ("the kernel's histograms were full: 3 wake-ups are missing",)
+    return _read(folder / "recording")
+
+
+def test_a_full_histogram_of_latencies_fails_the_run(probe_binary: str, tmp_path: Path) -> None:
+    _tasks(tmp_path)
+    _histogram(tmp_path, {(0, 7): 100}, 3)
+    recording = _refused(probe_binary, tmp_path)
+    assert recording.reasons == ("the kernel's histograms were full: 3 wake-ups are missing",)
+
+
+@pytest.mark.parametrize("event", ["sched_waking", "sched_switch"])
+def test_a_full_histogram_of_tasks_fails_the_run(probe_binary: str, tmp_path: Path, event: str) -> None:
+    _tasks(tmp_path, **{event: 3})
+    _histogram(tmp_path, {(0, 7): 100})
+    recording = _refused(probe_binary, tmp_path)
+    assert recording.reasons == ("the kernel's histograms were full: 3 wake-ups are missing",)
+
+
+@pytest.mark.parametrize("event", ["sched_waking", "sched_switch"])
+def test_a_histogram_that_counts_nothing_fails_the_run(probe_binary: str, tmp_path: Path, event: str) -> None:
+    _tasks(tmp_path)
+    (tmp_path / "events" / "sched" / event / "hist").write_text("")
+    _histogram(tmp_path, {(0, 7): 100})
+    assert f"{event}/hist cannot be read" in _refused(probe_binary, tmp_path).reasons[0]
+
+
+def test_a_histogram_that_is_too_long_fails_the_run(probe_binary: str, tmp_path: Path) -> None:
+    """Its end would not be read, nor that something was dropped."""
+    _tasks(tmp_path)
+    _histogram(tmp_path, {(0, us): 1 for us in range(80_000)})
+    assert "File too large" in _refused(probe_binary, tmp_path).reasons[0]
 
 
 @pytest.mark.parametrize("act", ["timerlat", "wakeups"])
@@ -140,10 +170,12 @@ def board(request: pytest.FixtureRequest) -> Iterator[VirtualBoard]:
     yield from booted(request.param)
 
 
-def _measured(board: VirtualBoard, journal: Path, name: str, load: list[str]) -> tuple[Recording, Recording | None]:
+def _measured(
+    board: VirtualBoard, journal: Path, name: str, load: list[str], **parameters: str
+) -> tuple[Recording, Recording | None]:
     """What an act of the kernel's records in the guest, and beside it a probe with real-time tasks."""
     with Settings(board.link, journal) as settings:
-        act = Act(name, {}, 4.0)
+        act = Act(name, parameters, 4.0)
         act = with_trace(act, settings.apply_all(kernel_settings(act, board.link)), print)
         watching = board.link.start([PROBE, *probe_arguments(act)])
         stream = watching.lines(60.0)
@@ -158,9 +190,10 @@ def _measured(board: VirtualBoard, journal: Path, name: str, load: list[str]) ->
     return _read(places[0]), _read(places[1]) if load else None
 
 
-def test_the_kernel_counts_every_wake_up(board: VirtualBoard, tmp_path: Path) -> None:
+@pytest.mark.parametrize("tasks", [{}, {"comm": "fastenough"}], ids=["all", "named"])
+def test_the_kernel_counts_every_wake_up(board: VirtualBoard, tmp_path: Path, tasks: dict[str, str]) -> None:
     load = ["timer", "--interval=20ms", "--loops=50", "--affinity=0", "--threads=1", "--allow-difference", "--record=-"]
-    recording, beside = _measured(board, tmp_path / "journal", "wakeups", load)
+    recording, beside = _measured(board, tmp_path / "journal", "wakeups", load, **tasks)
     assert recording.outcome is Outcome.COMPLETED and beside is not None
     acts = sum(beside.totals[series.id].total for series in beside.named("wakeup"))
     stored = sum(recording.totals[series.id].total for series in recording.series)

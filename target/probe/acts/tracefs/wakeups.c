@@ -16,6 +16,7 @@
 
 #define HISTOGRAM "events/synthetic/fastenough_wakeup/hist"
 #define WAKINGS "events/sched/sched_waking/hist"
+#define SWITCHES "events/sched/sched_switch/hist"
 #define LOOK_US 250000
 #define TABLE_BITS 18 /* twice what any of the kernel's histograms holds */
 #define TABLE_SIZE (1u << TABLE_BITS)
@@ -87,7 +88,9 @@ static char *read_whole(struct run *run, const char *name)
 		used += (size_t)got;
 	close(fd);
 	wakeups.text[used] = '\0';
-	return got < 0 ? NULL : wakeups.text;
+	if (used == TEXT_SIZE - 1)
+		errno = EFBIG;
+	return got < 0 || used == TEXT_SIZE - 1 ? NULL : wakeups.text;
 }
 
 static bool look(struct run *run, bool counts)
@@ -102,13 +105,21 @@ static bool look(struct run *run, bool counts)
 	return true;
 }
 
+/* Wake-ups that one of the kernel's histograms had no room for. */
+static uint64_t dropped_by(struct run *run, const char *name)
+{
+	char *text = read_whole(run, name), *dropped = text ? strstr(text, "Dropped:") : NULL;
+
+	if (!dropped)
+		run_fail(run, "%s/%s cannot be read: wake-ups may be missing", tracefs_instance, name);
+	return dropped ? strtoull(dropped + strlen("Dropped:"), NULL, 10) : 0;
+}
+
 /* Fails the run if the kernel's histograms were full: the maximum may be among the missing wake-ups. */
 static void check_room(struct run *run)
 {
-	uint64_t unseen = wakeups.unseen;
-	char *text = read_whole(run, WAKINGS), *dropped = text ? strstr(text, "Dropped:") : NULL;
+	uint64_t unseen = wakeups.unseen + dropped_by(run, WAKINGS) + dropped_by(run, SWITCHES);
 
-	unseen += dropped ? strtoull(dropped + strlen("Dropped:"), NULL, 10) : 0;
 	if (unseen)
 		run_fail(run, "the kernel's histograms were full: %llu wake-ups are missing", (unsigned long long)unseen);
 }
