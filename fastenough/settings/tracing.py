@@ -141,7 +141,7 @@ def _trace(link: Link, requested: Requested) -> list[Step]:
     return instance_steps(link, _TRACE_EVENTS, str(buffer_kb), *EVENTS)
 
 
-_TIMERLAT = 'set -e; echo "$1" >buffer_size_kb; echo timerlat >current_tracer'
+_TIMERLAT = 'set -e; echo mono >trace_clock; echo "$1" >buffer_size_kb; echo timerlat >current_tracer'
 
 
 def _timerlat(link: Link, requested: Requested) -> list[Step]:

@@ -45,21 +45,26 @@ def _total(recording: Recording, name: str) -> tuple[int, int, int]:
     return recording.totals[series.id].total, recording.lost(series.id), recording.order_unknown(series.id)
 
 
-def _sample(number: int, context: str, ns: int, cpu: int = 0) -> bytes:
+def _sample(number: int, context: str, ns: int, cpu: int = 0, later_s: float = 0.0) -> bytes:
     return (
-        f"           <...>-168     [{cpu:03}] .......    17.36{number:04}: #{number:<5} context {context:>6} "
-        f"timer_latency {ns:>10} ns\n"
+        f"           <...>-168     [{cpu:03}] ....... {time.monotonic() + later_s:12.6f}: #{number:<5} "
+        f"context {context:>6} timer_latency {ns:>10} ns\n"
     ).encode()
+
+
+def _pipe(folder: Path, clock: str = "mono") -> int:
+    """A file descriptor that writes what the tracer would."""
+    (folder / "trace_clock").write_text(f"local global [{clock}] boot\n")
+    os.mkfifo(folder / "trace_pipe")
+    return os.open(folder / "trace_pipe", os.O_RDWR)
 
 
 # --- what is told is counted
 
 
 def test_samples_that_were_overwritten_are_counted(probe_binary: str, tmp_path: Path) -> None:
-    pipe = tmp_path / "trace_pipe"
-    os.mkfifo(pipe)
-    holder = os.open(pipe, os.O_RDWR)
-    os.write(holder, _sample(1, "irq", 999_000) + b"half of a li")
+    holder = _pipe(tmp_path)
+    os.write(holder, _sample(4, "irq", 999_000) + _sample(4, "thread", 999_000) + b"half of a li")
     process = _start(probe_binary, "timerlat", tmp_path, "--duration=1500ms")
     time.sleep(0.7)
     told = b"".join(
@@ -79,6 +84,29 @@ def test_samples_that_were_overwritten_are_counted(probe_binary: str, tmp_path: 
         total = recording.totals[series.id]
         assert (total.minimum, total.maximum, total.sum) == (5 * US, 10 * US, 30 * US)
         assert series.role.value == "diagnostic" and series.labels == {"station": name}
+
+
+def test_samples_of_the_run_that_came_before_the_first_reading_count(probe_binary: str, tmp_path: Path) -> None:
+    holder = _pipe(tmp_path)
+    early = b"".join(_sample(number, "irq", 999_000) for number in (7, 8, 9))
+    late = b"".join(
+        _sample(number, context, 5 * US, later_s=600) for number in (12, 13) for context in ("irq", "thread")
+    )
+    os.write(holder, early + late)
+    process = _start(probe_binary, "timerlat", tmp_path, "--duration=300ms")
+    assert process.wait(30) == 0
+    os.close(holder)
+    recording = _read(tmp_path / "recording")
+    assert _total(recording, "expiry-to-interrupt") == (2, 2, 1)
+    assert _total(recording, "expiry-to-running") == (2, 11, 1)
+
+
+def test_samples_by_another_clock_are_not_measured(probe_binary: str, tmp_path: Path) -> None:
+    holder = _pipe(tmp_path, "uptime")
+    process = _start(probe_binary, "timerlat", tmp_path, "--duration=100ms")
+    assert process.wait(30) == 5
+    os.close(holder)
+    assert "trace_clock" in _read(tmp_path / "recording").reasons[0]
 
 
 def _histogram(folder: Path, counts: dict[tuple[int, int], int], dropped: int = 0) -> None:

@@ -59,3 +59,9 @@ def test_both_ends_of_a_wake_up_count_the_same_tasks(tmp_path: Path, requested: 
     _apply(link, "wakeup-histograms", requested)
     assert link.trigger("sched/sched_waking").endswith(waking)
     assert link.trigger("sched/sched_switch").endswith(switch)
+
+
+def test_the_tracer_stamps_its_samples_by_the_clock_of_the_run(tmp_path: Path) -> None:
+    link = _TracingLink(tmp_path)
+    _apply(link, "timerlat", 64)
+    assert (link.instance / "trace_clock").read_text() == "mono\n"

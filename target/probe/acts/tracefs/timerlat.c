@@ -3,6 +3,7 @@
  * timerlat: latencies by the kernel's tracer of that name, which has a thread on each CPU: from the expiry of a timer to its
  * interrupt, and to the thread.  The tracer numbers its samples, so overwritten ones are counted.
  */
+#define _GNU_SOURCE
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,7 @@ enum { INTERRUPT, THREAD, STATIONS };
 
 struct place {
 	struct series *series[STATIONS];
-	unsigned next[STATIONS]; /* number of the sample that comes next; 0: none has come yet */
+	unsigned next[STATIONS]; /* number of the sample that comes next; the first is 1 */
 };
 
 static struct {
@@ -30,34 +31,40 @@ static struct {
 
 static const struct option_spec timerlat_options[] = {TRACEFS_OPTION, {0}};
 
-/* Stores a sample; missing numbers are samples that were overwritten before they could be read. */
-static void take(struct place *place, int station, unsigned number, int64_t value_ns)
+/* Stores a sample of the run; missing numbers are samples that were overwritten before they could be read. */
+static void take(struct series *series, unsigned *next, unsigned number, int64_t value_ns)
 {
-	unsigned *next = &place->next[station];
+	int32_t missing = (int32_t)(number - *next);
 
-	if (*next && number > *next)
-		series_add_lost(place->series[station], number - *next);
-	if (*next && number < *next)
+	if (missing < 0)
 		return;
+	if (missing)
+		series_add_lost(series, (uint64_t)missing);
+	series_add(series, value_ns);
 	*next = number + 1;
-	series_add(place->series[station], value_ns);
 }
 
+/* A sample from before the run shows which number comes next. */
 static void take_line(struct run *run, const char *line)
 {
-	const char *text = strstr(line, ": #"), *cpu_text = strchr(line, '[');
-	unsigned number;
-	long long value_ns;
+	const char *text = strstr(line, ": #"), *cpu_text = text ? memrchr(line, '[', (size_t)(text - line)) : NULL;
+	unsigned number, *next;
+	long long s, us, value_ns;
 	char context[8];
-	int cpu, place;
+	int cpu, place, station;
 
-	if (!text || !cpu_text || sscanf(cpu_text, "[%d]", &cpu) != 1)
-		return;
-	if (sscanf(text, ": #%u context %7s timer_latency %lld ns", &number, context, &value_ns) != 3)
+	if (!cpu_text || sscanf(cpu_text, "[%d] %*s %lld.%lld: #%u context %7s timer_latency %lld ns", &cpu, &s, &us, &number,
+				context, &value_ns) != 6)
 		return;
 	place = tracefs_place(run, cpu);
-	if (place >= 0)
-		take(&timerlat.places[place], strcmp(context, "irq") ? THREAD : INTERRUPT, number, value_ns);
+	if (place < 0)
+		return;
+	station = strcmp(context, "irq") ? THREAD : INTERRUPT;
+	next = &timerlat.places[place].next[station];
+	if (s * NS_PER_S + us * NS_PER_US < run_start_ns(run))
+		*next = number + 1;
+	else
+		take(timerlat.places[place].series[station], next, number, value_ns);
 }
 
 /* Parses complete lines; an incomplete one waits for its rest. */
@@ -90,26 +97,42 @@ static void reader(struct worker *self, void *unused)
 	struct pollfd readable = {.fd = timerlat.fd, .events = POLLIN};
 
 	(void)unused;
-	while (read_some() && run_is_active(self)) /* from before the run */
-		timerlat.used = 0;
-	timerlat.used = 0;
 	while (run_continues(self)) {
-		poll(&readable, 1, LOOK_MS);
 		while (read_some() && run_is_active(self))
 			take_text(worker_run(self));
+		poll(&readable, 1, LOOK_MS);
 	}
+}
+
+/* Time stamps of another clock do not show which samples are of the run. */
+static bool has_monotonic_stamps(struct run *run)
+{
+	int fd = tracefs_open(run, "trace_clock");
+	char clocks[LINE_SIZE] = "";
+	bool monotonic;
+
+	if (fd < 0)
+		return false;
+	monotonic = read(fd, clocks, sizeof(clocks) - 1) > 0 && strstr(clocks, "[mono]");
+	close(fd);
+	if (!monotonic)
+		run_not_applicable(run, "the clock of %s is not mono; write mono to its trace_clock", tracefs_instance);
+	return monotonic;
 }
 
 static void timerlat_setup(struct run *run)
 {
 	const struct cpu_list *cpus = &run_settings(run)->cpus;
 
+	if (!has_monotonic_stamps(run))
+		return;
 	timerlat.fd = tracefs_open(run, "trace_pipe");
 	if (timerlat.fd < 0)
 		return;
 	timerlat.text = run_allocate(run, TEXT_SIZE);
 	timerlat.places = run_allocate(run, (size_t)cpus->count * sizeof(*timerlat.places));
 	for (int i = 0; i < cpus->count; i++) {
+		timerlat.places[i].next[INTERRUPT] = timerlat.places[i].next[THREAD] = 1;
 		timerlat.places[i].series[INTERRUPT] = run_add_series(run, &(struct series_spec){STATION("expiry-to-interrupt"),
 			.cpu = cpus->cpu[i], .from = "programmed expiry of the tracer's timer", .to = "timer interrupt"});
 		timerlat.places[i].series[THREAD] = run_add_series(run, &(struct series_spec){STATION("expiry-to-running"),
