@@ -119,7 +119,8 @@ static void open_level(struct cgroup *cgroup, const char *folder)
 	int64_t runtime_us, period_us;
 
 	snprintf(path, sizeof(path), "%s/cpu.stat", folder);
-	cgroup->stat_fd[cgroup->levels++] = is_root(folder) ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+	if (!is_root(folder))
+		cgroup->stat_fd[cgroup->levels++] = open(path, O_RDONLY | O_CLOEXEC);
 	snprintf(path, sizeof(path), "%s/cpu.rt_period_us", folder);
 	if (!read_number(path, &period_us) || period_us <= 0)
 		return;
@@ -160,7 +161,7 @@ void cgroup_open(struct cgroup *cgroup, const char *proc)
 	while (cgroup->levels < CGROUP_LEVELS && step_up(folder, top));
 }
 
-/* A group without a quota of its own, and the root, has no such line. */
+/* -1: it cannot be read.  A group without a quota of its own has no such line. */
 static int64_t throttled_at(int fd)
 {
 	char text[STAT_SIZE];
@@ -168,7 +169,7 @@ static int64_t throttled_at(int fd)
 	const char *line;
 
 	if (length <= 0)
-		return 0;
+		return -1;
 	text[length] = '\0';
 	line = strstr(text, "nr_throttled ");
 	return line ? strtoll(line + strlen("nr_throttled "), NULL, 10) : 0;
@@ -177,7 +178,12 @@ static int64_t throttled_at(int fd)
 bool cgroup_throttled(const struct cgroup *cgroup, int64_t *periods)
 {
 	*periods = 0;
-	for (int i = 0; i < cgroup->levels; i++)
-		*periods += throttled_at(cgroup->stat_fd[i]);
+	for (int i = 0; i < cgroup->levels; i++) {
+		int64_t of_group = throttled_at(cgroup->stat_fd[i]);
+
+		if (of_group < 0)
+			return false;
+		*periods += of_group;
+	}
 	return cgroup->known;
 }

@@ -69,7 +69,7 @@ static void version_1(void)
 	put("fs/outer/inner/cpu.rt_runtime_us", "100000\n");
 	put("fs/outer/inner/cpu.rt_period_us", "1000000\n");
 	cgroup_open(&cgroup, folder);
-	check(cgroup.levels == 3);
+	check(cgroup.levels == 2);
 	check(throttled(&cgroup) == 7);
 	check(cgroup.rt_runtime_us == 5000 && cgroup.rt_period_us == 100000);
 	check(strstr(cgroup.rt_path, "/outer/cpu.rt_runtime_us"));
@@ -107,8 +107,26 @@ static void version_2(void)
 	put("fs/slice/cpu.stat", "usage_usec 1\nnr_periods 7\nnr_throttled 3\nthrottled_usec 8\n");
 	put("fs/slice/scope/cpu.stat", "usage_usec 1\nnr_periods 7\nnr_throttled 1\nthrottled_usec 8\n");
 	cgroup_open(&cgroup, folder);
-	check(cgroup.levels == 3 && cgroup.known);
+	check(cgroup.levels == 2 && cgroup.known);
 	check(throttled(&cgroup) == 4);
+}
+
+/* A counter that cannot be read is unknown, of whichever group. */
+static void unreadable(void)
+{
+	struct cgroup cgroup;
+	int64_t periods;
+
+	put("fs/slice/scope/cpu.stat", "usage_usec 1\n"); /* no quota of its own */
+	cgroup_open(&cgroup, folder);
+	check(throttled(&cgroup) == 3);
+	take_away("fs/slice/cpu.stat");
+	check(throttled(&cgroup) == 3);
+	cgroup_open(&cgroup, folder);
+	check(!cgroup_throttled(&cgroup, &periods));
+	put("fs/slice/cpu.stat/file", ""); /* which can be opened, but not read */
+	cgroup_open(&cgroup, folder);
+	check(!cgroup_throttled(&cgroup, &periods));
 }
 
 static void nothing_to_see(void)
@@ -136,6 +154,7 @@ int main(void)
 	version_1();
 	only_the_own_group_is_mounted();
 	version_2();
+	unreadable();
 	nothing_to_see();
 	snprintf(remove, sizeof(remove), "rm -r %s", folder);
 	return system(remove) != 0 || failures != 0;
