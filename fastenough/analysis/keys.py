@@ -15,8 +15,10 @@ from enum import StrEnum
 from typing import Any
 
 from fastenough.analysis.costs import COST_MODEL, cost_model_of
+from fastenough.facts.cpu import list_form
 from fastenough.model import RUN_LENGTH, Series, is_same_machine
 from fastenough.recording import Head
+from fastenough.recording.head import RecordedSetting
 
 
 class Forbids(StrEnum):
@@ -166,6 +168,18 @@ def _agree_where_stated(first: Mapping[str, Any], second: Mapping[str, Any]) -> 
     return all(first[name] == second[name] for name in first.keys() & second.keys())
 
 
+_CPU_SETTINGS = ("affinity", "housekeeping")
+_EACH_CPU = re.compile(r"\d{1,5}(,\d{1,5})+")
+
+
+def _in_effect(setting: RecordedSetting) -> str:
+    """The value as compared: older probes listed each CPU, where ranges stand now."""
+    value = str(setting.in_effect)
+    if setting.name in _CPU_SETTINGS and _EACH_CPU.fullmatch(value):
+        return list_form({int(cpu) for cpu in value.split(",")})
+    return value
+
+
 def _settings(head: Head, _: Series | None) -> dict[str, str]:
     """Settings in effect, by name and, for a setting of one thread or CPU, its thread or CPU.
 
@@ -179,7 +193,7 @@ def _settings(head: Head, _: Series | None) -> dict[str, str]:
             for scope, identity in (("thread", thread), ("CPU", setting.cpu))
             if identity is not None
         )
-        in_effect.setdefault(f"{setting.name}{owner}", []).append(str(setting.in_effect))
+        in_effect.setdefault(f"{setting.name}{owner}", []).append(_in_effect(setting))
     return {name: " and ".join(sorted(values)) for name, values in in_effect.items()}
 
 

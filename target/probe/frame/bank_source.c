@@ -36,12 +36,12 @@ const char *bank_policy(int policy)
 	return policy_text(thread_policy_of(policy));
 }
 
-static void value_text(char text[64], int which, int32_t value)
+static void set_value(char **setting, int which, int32_t value)
 {
 	if (which == FE_BANK_POLICY)
-		setting_text(text, bank_policy(value));
+		setting_text(setting, bank_policy(value));
 	else
-		setting_int(text, value);
+		setting_int(setting, value);
 }
 
 static bool of_thread(int which)
@@ -56,9 +56,9 @@ static struct setting *add_setting(struct settings_read *read, int which, const 
 	if (of_thread(which))
 		snprintf(setting->thread, sizeof(setting->thread), "fastenough");
 	if (value->known & FE_BANK_REQUESTED)
-		value_text(setting->requested, which, value->requested);
+		set_value(&setting->requested, which, value->requested);
 	if (value->known & FE_BANK_IN_EFFECT)
-		value_text(setting->in_effect, which, value->in_effect);
+		set_value(&setting->in_effect, which, value->in_effect);
 	return setting;
 }
 
@@ -87,16 +87,17 @@ void bank_settings_after(struct run *run)
 
 	for (int i = 0; i < FE_BANK_SETTINGS; i++) {
 		const struct fe_bank_value *before = &source->settings[i], *after = &source->bank.head.settings[i];
-		char was[64];
+		const struct setting *setting;
+		char *was = NULL;
 
 		if (!before->known)
 			continue;
-		value_text(was, i, before->in_effect);
+		setting = add_setting(&run->settings_after, i, after);
+		set_value(&was, i, before->in_effect);
 		if (before->in_effect != after->in_effect)
 			run_fail(run, "%s of the module's task changed during the run, from %s to %s; do not change it",
-				 setting_names[i], was, add_setting(&run->settings_after, i, after)->in_effect);
-		else
-			add_setting(&run->settings_after, i, after);
+				 setting_names[i], was, setting->in_effect);
+		free(was);
 	}
 }
 

@@ -30,7 +30,7 @@ void online_begin(struct run *run)
  * for all possible CPUs.  A single run reports at its end what happened to its threads. */
 void online_check(struct run *run)
 {
-	char online[sizeof(run->online)], text[REASON_SIZE];
+	char online[sizeof(run->online)], text[2 * CPU_LIST_SIZE + REASON_SIZE];
 	bool watches = run->probe->watches;
 	int size, error;
 
@@ -39,7 +39,7 @@ void online_check(struct run *run)
 	read_online(online, sizeof(online));
 	if (!strcmp(online, run->online))
 		return;
-	size = snprintf(text, sizeof(text), PREFIX "the CPUs online changed from %.80s to %.80s%s", run->online, online,
+	size = snprintf(text, sizeof(text), PREFIX "the CPUs online changed from %s to %s%s", run->online, online,
 			watches ? "" : "; start again to measure those");
 	memcpy(run->online, online, sizeof(online));
 	record_event(run, "note", NULL, run->begin.mono_ns, 0, text + sizeof(PREFIX) - 1);

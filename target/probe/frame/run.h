@@ -8,6 +8,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "cpu_list.h"
 #include "frame.h"
 #include "json.h"
 #include "machine.h"
@@ -63,7 +64,7 @@ struct setting {
 	const char *name;
 	int cpu;         /* of the thread; -1: none, or of the whole run */
 	char thread[16]; /* empty: of the whole run */
-	char requested[64], in_effect[64];
+	char *requested, *in_effect;
 	char reason[REASON_SIZE]; /* empty where there is nothing to explain */
 	bool differs, real_time;  /* real_time: without it the run is not a real-time one */
 };
@@ -106,7 +107,7 @@ struct run {
 	int64_t counted_ns;       /* start of counting: the start, or the end of the warm-up; 0 before */
 	struct instant begin; /* of the current interval */
 	struct counters at_start, at_begin;
-	char online[256]; /* CPUs, as the kernel lists them */
+	char online[CPU_LIST_SIZE]; /* CPUs, as the kernel lists them */
 	uint64_t seq;
 	uint64_t events, events_dropped;
 

@@ -37,9 +37,9 @@ static void read_memory_lock(struct run *run, struct settings_read *read)
 	int64_t kib = locked_kib();
 	char why[REFUSAL_SIZE];
 
-	strcpy(setting->requested, run->settings->lock_memory ? "true" : "false");
+	setting_bool(&setting->requested, run->settings->lock_memory);
 	if (kib >= 0)
-		strcpy(setting->in_effect, kib > 0 && !run->lock_error ? "true" : "false");
+		setting_bool(&setting->in_effect, kib > 0 && !run->lock_error);
 	setting->differs = run->settings->lock_memory && !setting_as_requested(setting);
 	setting->real_time = true;
 	if (setting->differs) {
@@ -84,9 +84,9 @@ static void request_dma_latency(struct run *run)
 		setting_explain(setting, DMA_LATENCY ": %s", why);
 		return;
 	}
-	setting_int(setting->requested, by_default ? 0 : requested);
+	setting_int(&setting->requested, by_default ? 0 : requested);
 	if (!error)
-		setting_int(setting->in_effect, in_effect);
+		setting_int(&setting->in_effect, in_effect);
 	setting->differs = error || in_effect > (by_default ? 0 : requested);
 	if (error) {
 		refusal_of_dma_latency(why, error);
@@ -109,7 +109,7 @@ static void read_dma_latency_again(struct run *run)
 	int64_t held_us = settings_held_us(run);
 
 	if (held_us >= 0)
-		setting_int(setting->in_effect, held_us);
+		setting_int(&setting->in_effect, held_us);
 }
 
 static void read_throttling(struct settings_read *read)
@@ -118,7 +118,7 @@ static void read_throttling(struct settings_read *read)
 	int64_t runtime_us;
 
 	if (read_number("/proc/sys/kernel/sched_rt_runtime_us", &runtime_us))
-		setting_int(setting->in_effect, runtime_us);
+		setting_int(&setting->in_effect, runtime_us);
 	else
 		setting_explain(setting, "this kernel has no sched_rt_runtime_us");
 }
@@ -238,7 +238,7 @@ static void count_moves(struct run *run, const struct worker *worker)
 
 	if (worker->before.affinity.count != 1 || worker->migrations_before < 0 || worker->migrations < 0 || !moves)
 		return;
-	setting_int(setting_add(&run->settings_after, "migrations", worker)->in_effect, moves);
+	setting_int(&setting_add(&run->settings_after, "migrations", worker)->in_effect, moves);
 	run_fail(run, "thread %s, pinned to CPU %d, was moved to another CPU during the run (%" PRId64 " times); do not "
 		 "change its threads and CPUs", worker->spec.name, worker->before.affinity.cpu[0], moves);
 }
@@ -250,7 +250,7 @@ static void check_mode_switches(struct run *run, const struct worker *worker)
 
 	if (worker->spec.ordinary || run->settings->policy == POLICY_OTHER || worker->mode_switches < 0)
 		return;
-	setting_int(setting_add(&run->settings_after, "mode_switches", worker)->in_effect, mode_switches);
+	setting_int(&setting_add(&run->settings_after, "mode_switches", worker)->in_effect, mode_switches);
 	if (mode_switches)
 		run_fail(run, "thread %s of CPU %d left the real-time core %" PRId64 " times during the run (a signal, a page "
 			 "fault or a call of Linux): those acts measured Linux", worker->spec.name,
@@ -275,10 +275,14 @@ void settings_compare(struct run *run)
 void settings_restart(struct run *run)
 {
 	struct setting *before = run->settings_before.list;
-	const struct setting *after = run->settings_after.list;
+	struct setting *after = run->settings_after.list;
 
 	for (int i = 0; i < run->settings_after.count && i < run->settings_before.count; i++)
-		if (strcmp(after[i].in_effect, "null") != 0)
-			strcpy(before[i].in_effect, after[i].in_effect);
+		if (strcmp(after[i].in_effect, "null") != 0) {
+			char *in_effect = before[i].in_effect;
+
+			before[i].in_effect = after[i].in_effect;
+			after[i].in_effect = in_effect;
+		}
 	run->settings_after.count = 0;
 }

@@ -10,11 +10,11 @@ struct setting *setting_add(struct settings_read *read, const char *name, const 
 void setting_explain(struct setting *setting, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool setting_as_requested(const struct setting *setting);
 
-/* As JSON. */
-void setting_int(char text[64], int64_t value);
-void setting_text(char text[64], const char *value);
-
-void setting_cpus(char text[64], const struct cpu_list *cpus);
+/* Replace a value, as JSON. */
+void setting_bool(char **setting, bool value);
+void setting_int(char **setting, int64_t value);
+void setting_text(char **setting, const char *value);
+void setting_cpus(char **setting, const struct cpu_list *cpus);
 
 const char *policy_text(int policy); /* POLICY_*; "unknown" for another */
 

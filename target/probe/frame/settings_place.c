@@ -13,25 +13,12 @@ static void read_cgroup(struct settings_read *read, const char *cgroup)
 	if (!cgroup)
 		return;
 	setting = setting_add(read, "cgroup", NULL);
-	setting_text(setting->requested, cgroup);
+	setting_text(&setting->requested, cgroup);
 	if (place_joined(cgroup))
-		setting_text(setting->in_effect, cgroup);
+		setting_text(&setting->in_effect, cgroup);
 	setting->differs = !setting_as_requested(setting);
 	if (setting->differs)
 		setting_explain(setting, "control group %s does not list this process", cgroup);
-}
-
-static bool alike(const struct cpu_list *wanted, const struct cpu_list *found)
-{
-	for (int i = 0; i < wanted->count; i++) {
-		bool there = false;
-
-		for (int j = 0; j < found->count; j++)
-			there |= found->cpu[j] == wanted->cpu[i];
-		if (!there)
-			return false;
-	}
-	return wanted->count == found->count;
 }
 
 static void read_housekeeping(struct settings_read *read, const struct cpu_list *wanted, int error)
@@ -42,10 +29,10 @@ static void read_housekeeping(struct settings_read *read, const struct cpu_list 
 	if (!wanted->count)
 		return;
 	setting = setting_add(read, "housekeeping", NULL);
-	setting_cpus(setting->requested, wanted);
+	setting_cpus(&setting->requested, wanted);
 	if (!place_read(&found))
-		setting_cpus(setting->in_effect, &found);
-	setting->differs = !alike(wanted, &found);
+		setting_cpus(&setting->in_effect, &found);
+	setting->differs = !setting_as_requested(setting);
 	if (setting->differs)
 		setting_explain(setting, "the reporting thread cannot be kept on CPUs %s (%s)", setting->requested,
 				error ? strerror(error) : "the kernel took others");
@@ -60,9 +47,9 @@ static void read_idle_state(const struct run *run, struct settings_read *read)
 	if (deepest == IDLE_STATE_ANY)
 		return;
 	setting = setting_add(read, "deepest_idle_state", NULL);
-	setting_int(setting->requested, deepest);
+	setting_int(&setting->requested, deepest);
 	if (held_us >= 0)
-		setting_int(setting->in_effect, idle_states_deepest("/sys/devices/system/cpu", &run->settings->cpus, held_us));
+		setting_int(&setting->in_effect, idle_states_deepest("/sys/devices/system/cpu", &run->settings->cpus, held_us));
 }
 
 void settings_place_before(struct run *run)

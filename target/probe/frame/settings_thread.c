@@ -1,12 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Settings of one thread, as it read them back. */
+#define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "refusal.h"
 #include "settings.h"
+
+/* A value of any length takes the place of the former one. */
+static void __attribute__((format(printf, 2, 3))) put(char **value, const char *format, ...)
+{
+	va_list arguments;
+
+	free(*value);
+	va_start(arguments, format);
+	if (vasprintf(value, format, arguments) < 0)
+		abort();
+	va_end(arguments);
+}
 
 struct setting *setting_add(struct settings_read *read, const char *name, const struct worker *worker)
 {
@@ -15,11 +29,12 @@ struct setting *setting_add(struct settings_read *read, const char *name, const 
 	if (read->count == read->most)
 		bad_input("more than %d settings to verify; use fewer threads", read->most);
 	setting = &read->list[read->count++];
-	*setting = (struct setting){.name = name, .cpu = worker ? worker->spec.cpu : -1};
+	*setting = (struct setting){.name = name, .cpu = worker ? worker->spec.cpu : -1,
+				    .requested = setting->requested, .in_effect = setting->in_effect};
 	if (worker)
 		snprintf(setting->thread, sizeof(setting->thread), "%s", worker->spec.name);
-	strcpy(setting->requested, "null");
-	strcpy(setting->in_effect, "null");
+	put(&setting->requested, "null");
+	put(&setting->in_effect, "null");
 	return setting;
 }
 
@@ -37,24 +52,26 @@ bool setting_as_requested(const struct setting *setting)
 	return !strcmp(setting->requested, setting->in_effect);
 }
 
-void setting_int(char text[64], int64_t value)
+void setting_bool(char **setting, bool value)
 {
-	snprintf(text, 64, "%" PRId64, value);
+	put(setting, "%s", value ? "true" : "false");
 }
 
-void setting_text(char text[64], const char *value)
+void setting_int(char **setting, int64_t value)
 {
-	snprintf(text, 64, "\"%s\"", value);
+	put(setting, "%" PRId64, value);
 }
 
-void setting_cpus(char text[64], const struct cpu_list *cpus)
+void setting_text(char **setting, const char *value)
 {
-	size_t used = 0;
+	put(setting, "\"%s\"", value);
+}
 
-	text[used++] = '"';
-	for (int i = 0; i < cpus->count && used < 64 - 8; i++)
-		used += (size_t)snprintf(text + used, 64 - used, i ? ",%d" : "%d", cpus->cpu[i]);
-	strcpy(text + used, "\"");
+void setting_cpus(char **setting, const struct cpu_list *cpus)
+{
+	char text[CPU_LIST_SIZE];
+
+	setting_text(setting, format_cpus(text, cpus));
 }
 
 const char *policy_text(int policy)
@@ -84,9 +101,9 @@ static void read_policy(struct settings_read *read, const struct worker *worker,
 {
 	struct setting *setting = setting_add(read, "policy", worker);
 
-	setting_text(setting->requested, policy_names[policy]);
+	setting_text(&setting->requested, policy_names[policy]);
 	if (state->policy >= 0)
-		setting_text(setting->in_effect, policy_text(state->policy));
+		setting_text(&setting->in_effect, policy_text(state->policy));
 	setting->differs = !setting_as_requested(setting);
 	setting->real_time = !worker->spec.ordinary;
 	if (setting->differs)
@@ -97,9 +114,9 @@ static void read_priority(struct settings_read *read, const struct worker *worke
 {
 	struct setting *setting = setting_add(read, "priority", worker);
 
-	setting_int(setting->requested, worker->priority);
+	setting_int(&setting->requested, worker->priority);
 	if (state->policy >= 0)
-		setting_int(setting->in_effect, state->priority);
+		setting_int(&setting->in_effect, state->priority);
 	setting->differs = !setting_as_requested(setting);
 	setting->real_time = true;
 	if (setting->differs)
@@ -116,7 +133,7 @@ static void read_reservation(struct settings_read *read, const struct worker *wo
 		struct setting *setting = setting_add(read, names[i], worker);
 
 		if (in_effect[i])
-			setting_int(setting->in_effect, (int64_t)in_effect[i]);
+			setting_int(&setting->in_effect, (int64_t)in_effect[i]);
 	}
 }
 
@@ -127,14 +144,14 @@ static void read_affinity(struct settings_read *read, const struct worker *worke
 	char why[REFUSAL_SIZE];
 
 	if (pinned)
-		snprintf(setting->requested, sizeof(setting->requested), "\"%d\"", worker->spec.cpu);
+		setting_cpus(&setting->requested, &(struct cpu_list){.count = 1, .cpu = {worker->spec.cpu}});
 	setting->differs = pinned;
 	if (state->affinity.count == 0) {
 		refusal_of_reading(why, state->affinity_unread, "sched_getaffinity");
 		setting_explain(setting, "affinity cannot be read back (%s)", why);
 		return;
 	}
-	setting_cpus(setting->in_effect, &state->affinity);
+	setting_cpus(&setting->in_effect, &state->affinity);
 	setting->differs = pinned && !setting_as_requested(setting);
 	if (setting->differs) {
 		refusal_of_affinity(why, state->affinity_error);
@@ -149,12 +166,12 @@ static void read_slack(struct settings_read *read, const struct worker *worker, 
 	struct setting *setting = setting_add(read, "timer_slack_ns", worker);
 
 	if (ordinary)
-		setting_int(setting->requested, worker->run->settings->timer_slack_ns);
+		setting_int(&setting->requested, worker->run->settings->timer_slack_ns);
 	if (state->timer_slack_ns < 0) {
 		setting_explain(setting, "this kernel does not report it");
 		return;
 	}
-	setting_int(setting->in_effect, state->timer_slack_ns);
+	setting_int(&setting->in_effect, state->timer_slack_ns);
 	setting->differs = ordinary && !setting_as_requested(setting);
 	if (setting->differs)
 		setting_explain(setting, "the kernel kept another slack");

@@ -14,6 +14,7 @@ import pytest
 
 from fastenough.exchange.cyclictest import IMPORTER
 from fastenough.exchange.source import Source
+from fastenough.facts.cpu import list_form
 from fastenough.recording import Recording, read_recording
 from tests.support.control_groups import own_group
 from tests.support.presence import present
@@ -167,6 +168,14 @@ def test_only_the_reporting_thread_keeps_house(probe_binary: str, tmp_path: Path
     pinned = [setting.in_effect for setting in recording.head.settings if setting.name == "affinity"]
     assert pinned == [str(cpu) for cpu in CPUS]
     assert _settings(_recorded(probe_binary, tmp_path / "none", "-D", "50ms"), "housekeeping") == []
+
+
+@needs_two_cpus
+def test_cpus_are_recorded_in_order(probe_binary: str, tmp_path: Path) -> None:
+    """As the kernel lists them, however they were requested."""
+    recording = _recorded(probe_binary, tmp_path / "r", f"--housekeeping={CPUS[1]},{CPUS[0]}", "-D", "50ms")
+    both = list_form(set(CPUS[:2]))
+    assert _settings(recording, "housekeeping") == [(both, both, both)]
 
 
 def test_a_cpu_that_cannot_keep_house_is_told(probe_binary: str) -> None:

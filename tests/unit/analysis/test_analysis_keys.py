@@ -155,6 +155,18 @@ def test_a_thread_of_another_number_is_the_same_and_of_another_name_is_not(tmp_p
             _merge(one, other)
 
 
+@pytest.mark.parametrize("name", ["affinity", "housekeeping"])
+def test_ranges_of_cpus_are_the_same_as_each_cpu(tmp_path: Path, name: str) -> None:
+    def with_cpus(run_id: str, cpus: str) -> Recording:
+        return _changed(_run(tmp_path), _head(settings=(RecordedSetting(name, None, cpus),)), run_id)
+
+    one = with_cpus("run-1", "0-2,8")
+    assert _merge(one, with_cpus("run-2", "0,1,2,8")) == 2 * one.totals[0].total
+    for cpus in ("0,2,8", "0-3,8"):
+        with pytest.raises(MixedRuns, match="different settings: "):
+            _merge(one, with_cpus("run-3", cpus))
+
+
 @pytest.mark.parametrize("key", SERIES_KEYS, ids=lambda key: key.name)
 def test_series_that_differ_are_not_merged(tmp_path: Path, key: Any) -> None:
     one = _run(tmp_path)
