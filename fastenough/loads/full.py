@@ -31,7 +31,7 @@ LOAD = Load(
             "4096",
         ),
     ),
-    expects=Expectation(cpu_share=0.05, bytes_written_per_s=1000.0, processes_per_cpu=4),
+    expects=Expectation(cpu_share=0.05, bytes_written_per_s=1000.0, processes=1, processes_per_cpu=5),
     disk_bytes=2 << 20,
     memory_bytes=64 << 20,
 )

@@ -8,6 +8,6 @@ LOAD = Load(
     source="hackbench of rt-tests, one group per CPU",
     tools=("hackbench",),
     commands=(("hackbench", "--groups", "{cpus}", "--loops", "1000000000"),),
-    expects=Expectation(switches_per_s=100.0, processes_per_cpu=20),
+    expects=Expectation(switches_per_s=100.0, processes=1, processes_per_cpu=40),
     memory_bytes=64 << 20,
 )

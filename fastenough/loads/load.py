@@ -24,7 +24,8 @@ class Expectation:
     """Minimum use of resources by a load during the measurement; the rates are far below the usual ones.
 
     ``cpu_share`` is CPU time per second and CPU; switches are voluntary and involuntary ones together; bytes are
-    those passed through read and write calls; ``counted`` is by how much the load's own counter grows.
+    those passed through read and write calls; ``counted`` is by how much the load's own counter grows.  Processes are
+    all those that always exist, the commands' first ones included: a surplus would hide the end of a worker.
     """
 
     cpu_share: float = 0.0

@@ -12,6 +12,8 @@ from fastenough.loads.load import Expectation, Load
 from fastenough.recording.head import LoadProof, LoadUse
 
 _FIRST_IN_NAMESPACE = re.compile(r"^NSpid:(\t\d+)+\t1$", re.MULTILINE)
+_ENDED = ("Z", "X")
+"""States of a process that has ended (proc(5))."""
 _TICKS_PER_S = 100
 """USER_HZ: what /proc counts CPU time in, on every architecture of this field."""
 
@@ -29,23 +31,24 @@ class Use:
 
 @dataclass(frozen=True)
 class UsageSample:
-    """One reading of the process trees: use by (pid, start time).  ``roots`` are the guards, and the first processes of
-    their PID namespaces.  ``counted``: the load's own counter, None if there is none or it cannot be read."""
+    """One reading of the process trees: use by (pid, start time).  ``others`` are the guards, the first processes of
+    their PID namespaces, and ended processes for which no parent has waited yet.  ``counted``: the load's own counter,
+    None if there is none or it cannot be read."""
 
     mono_s: float
-    roots: Set[int]
+    others: Set[int]
     uses: dict[tuple[int, int], Use] = field(default_factory=dict)
     counted: int | None = None
 
     def workers(self) -> int:
-        """Number of live processes without the guards at the roots."""
-        return sum(1 for pid, _ in self.uses if pid not in self.roots)
+        """Number of live processes of the load's commands."""
+        return sum(1 for pid, _ in self.uses if pid not in self.others)
 
 
-def parse_stat(text: str) -> tuple[int, int, int]:
-    """Parent, start time and CPU ticks (own and waited-for children's) out of /proc/PID/stat (proc(5))."""
+def parse_stat(text: str) -> tuple[str, int, int, int]:
+    """State, parent, start time and CPU ticks (own and waited-for children's) out of /proc/PID/stat (proc(5))."""
     fields = text.rpartition(")")[2].split()
-    return int(fields[1]), int(fields[19]), sum(int(ticks) for ticks in fields[11:15])
+    return fields[0], int(fields[1]), int(fields[19]), sum(int(ticks) for ticks in fields[11:15])
 
 
 def parse_numbers(text: str) -> dict[str, int]:
@@ -67,23 +70,25 @@ def look(link: Link, roots: Iterable[int], mono_s: float, *, with_bytes: bool = 
     tree = set(roots) & set(stats)
     grown = bool(tree)
     while grown:
-        more = {pid for pid, (parent, _, _) in stats.items() if parent in tree} - tree
+        more = {pid for pid, (_, parent, _, _) in stats.items() if parent in tree} - tree
         tree |= more
         grown = bool(more)
     guards = set(roots)
-    sample = UsageSample(mono_s, guards)
+    others = guards | {pid for pid in tree if stats[pid][0] in _ENDED}
+    sample = UsageSample(mono_s, others)
     names = ("status", "io") if with_bytes else ("status",)
     files = read_matching(link, [f"/proc/{pid}/{name}" for pid in sorted(tree) for name in names])
     for pid in tree:
         if any(f"/proc/{pid}/{name}" not in files for name in names):
             continue
+        _, parent, start_ticks, cpu_ticks = stats[pid]
         text = files[f"/proc/{pid}/status"].decode(errors="replace")
         status = parse_numbers(text)
         moved = parse_numbers(files.get(f"/proc/{pid}/io", b"").decode(errors="replace"))
-        if _FIRST_IN_NAMESPACE.search(text) and stats[pid][0] in guards:
-            guards.add(pid)
-        sample.uses[(pid, stats[pid][1])] = Use(
-            stats[pid][2],
+        if _FIRST_IN_NAMESPACE.search(text) and parent in guards:
+            others.add(pid)
+        sample.uses[(pid, start_ticks)] = Use(
+            cpu_ticks,
             status.get("voluntary_ctxt_switches", 0),
             status.get("nonvoluntary_ctxt_switches", 0),
             moved.get("rchar", 0),

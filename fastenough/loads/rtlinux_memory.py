@@ -12,6 +12,6 @@ LOAD = Load(
     source="RTLinux on x86, a case study, figure 1: cat /dev/mem",
     tools=("stress-ng",),
     commands=(stress_ng("--stream", "{cpus}", "--stream-l3-size", "4M"),),
-    expects=Expectation(cpu_share=0.05, processes_per_cpu=1),
+    expects=Expectation(cpu_share=0.05, processes=1, processes_per_cpu=1),
     memory_bytes=128 << 20,
 )

@@ -43,6 +43,14 @@ def _cpu_time_s(running: RunningLoad) -> float:
     return present(running.proof().cpu_time_s, "CPU time")
 
 
+def _comm(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def _parent(pid: int) -> int:
+    return parse_stat(Path(f"/proc/{pid}/stat").read_text())[1]
+
+
 def _policy(pid: int) -> int | None:
     try:
         return os.sched_getscheduler(pid)
@@ -145,6 +153,20 @@ def test_a_load_that_dies_in_the_middle_did_not_run() -> None:
         proof = running.proof()
     assert not proof.ran
     assert "processes" in " ".join(proof.reasons)
+
+
+@pytest.mark.parametrize("name", ["cpu", "io", "vm", "hdd", "full", "hackbench", "rtlinux-memory"])
+def test_a_load_with_a_killed_worker_did_not_run(name: str) -> None:
+    """The other workers use enough CPU time for the whole load."""
+    load = _needed(name)
+    with RunningLoad(LocalLink(), load, CPUS, 3) as running:
+        running.await_processes(_wait)
+        running.begin()
+        assert eventually(lambda: running.proof().ran), running.proof().reasons
+        workers = [pid for pid in descendants(os.getpid()) if _comm(_parent(pid)) == load.tools[0]]
+        os.kill(workers[-1], signal.SIGKILL)
+        assert eventually(lambda: not running.proof().ran)
+        assert [reason.split(",")[0].split()[-1] for reason in running.proof().reasons] == ["processes"]
 
 
 def test_every_command_must_go_on() -> None:
@@ -307,7 +329,7 @@ def test_a_command_that_cannot_start_leaves_nothing() -> None:
 
 def test_numbers_out_of_proc() -> None:
     stat = "12 (a) b) S 3 12 12 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1 0 555 0 0"
-    assert parse_stat(stat) == (3, 555, 100)
+    assert parse_stat(stat) == ("S", 3, 555, 100)
     assert parse_numbers("rchar: 12\nName:\tx\nvoluntary_ctxt_switches:\t7\n") == {
         "rchar": 12,
         "voluntary_ctxt_switches": 7,
@@ -328,6 +350,20 @@ def test_a_process_that_ends_while_it_is_looked_at_is_gone() -> None:
         }
     )
     assert look(board, [5, 6], 1.0).uses == {(5, 555): Use(100, 7, 0, 1, 0)}
+
+
+def test_an_ended_process_counts_with_its_use_and_not_as_a_worker() -> None:
+    """``stress-ng`` waits for its workers in order, so a killed one stays in the process table."""
+    stat = "{0} (a) {1} {2} 5 5 0 -1 0 1 2 3 4 10 20 30 40 20 0 1 0 555 0 0"
+    states = {5: ("S", 1), 6: ("S", 5), 7: ("R", 6), 8: ("Z", 6)}
+    board = FakeLink(
+        {f"/proc/{pid}/stat": stat.format(pid, *state) for pid, state in states.items()}
+        | {f"/proc/{pid}/status": "voluntary_ctxt_switches: 7\n" for pid in states}
+        | {f"/proc/{pid}/io": "" for pid in states}
+    )
+    sample = look(board, [5], 1.0)
+    assert {pid: use.cpu_ticks for (pid, _), use in sample.uses.items()} == dict.fromkeys(states, 100)
+    assert sample.workers() == 2
 
 
 def test_a_reused_process_number_is_another_process() -> None:
