@@ -3,8 +3,9 @@
 
 None of them reboots the board, unplugs devices, changes clocks, modules or devices, fills a disk or all memory, or
 requires special hardware.  None makes itself a real-time task, as mutex, hrtimers and schedpolicy do where permitted:
-the probe would then be delayed by the priority of the stressor, which is no property of the machine.  Stressors that a
-board lacks are excluded.
+the probe would then be delayed by the priority of the stressor, which is no property of the machine.  None leaves
+objects in the kernel or in /dev/shm when it is killed, as msg, mq and shm do.  Stressors that a board lacks are
+excluded.
 """
 
 from __future__ import annotations
@@ -81,7 +82,6 @@ STRESSORS: Mapping[str, Stressor] = {
         _plain("epoll"),
         _plain("pipe", "pipe-data-size", ("8", "512", "4096")),
         _plain("fifo"),
-        _plain("msg"),
         _plain("sock"),
         _plain("udp"),
         _plain("sockpair"),

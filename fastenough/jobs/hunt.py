@@ -44,7 +44,7 @@ FIXED = ("none", "cpu", "io", "vm", "hdd", "full", "hackbench")
 BLOCK = "250ms"
 _BLOCK_NS = parse_duration_ns(BLOCK)
 HUNT_FILE = "hunt.json"
-_SEARCH = "hunt 3"
+_SEARCH = "hunt 4"
 """Changes with the search and its measure: the trials of another search must not be replayed."""
 _AT_ONCE = 8
 _TOO_HOT_MILLIDEGREES, _COOLING_S = 90_000, 60.0

@@ -128,6 +128,25 @@ def test_a_stressor_that_ends_at_once_is_left_out(tmp_path: Path) -> None:
     assert done.stdout == "cpu\n" and not (tmp_path / "scratch").exists()
 
 
+_LIST_OBJECTS = "find /dev/shm /dev/mqueue; cat /proc/sysvipc/*"
+
+
+@pytest.mark.slow
+@needs_root("it makes namespaces")
+@pytest.mark.skipif(shutil.which("stress-ng") is None, reason="needs stress-ng")
+@pytest.mark.parametrize(("names", "leaves"), [(("msg",), True), (tuple(STRESSORS), False)])
+def test_no_killed_stressor_leaves_objects_in_the_kernel(names: tuple[str, ...], leaves: bool, tmp_path: Path) -> None:
+    script = (
+        "mkdir -p /dev/mqueue; mount -t tmpfs none /dev/shm; mount -t mqueue none /dev/mqueue; scratch=$1; shift; "
+        f"({_LIST_OBJECTS}) >$scratch/before; sh -c \"$0\" sh '' $scratch/tried $*; ({_LIST_OBJECTS}) >$scratch/after"
+    )
+    apart = ["unshare", "--mount", "--ipc", "sh", "-c", script, hunting._TRY_ALL, str(tmp_path), *names]
+    tried = subprocess.run(apart, capture_output=True, text=True, timeout=120, check=True).stdout.split()
+    assert tried
+    before, after = ((tmp_path / name).read_text() for name in ("before", "after"))
+    assert "key" in before and (before != after) == leaves, after[:1000]
+
+
 def _priorities_asked_for(stressor: str, scratch: Path) -> list[str]:
     """The calls by which it asks for another policy than the ordinary ones."""
     asked = subprocess.run(

@@ -60,7 +60,7 @@ class _Bench:
 
 def _hunt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trials: int) -> tuple[HuntResult, _Bench]:
     bench = _Bench()
-    names = ("cpu", TRIGGER, "msg", "pipe", "switch", "fork")
+    names = ("cpu", TRIGGER, "fifo", "pipe", "switch", "fork")
     assert set(names) <= set(STRESSORS)
     monkeypatch.setattr(hunting, "run_campaign", bench.measure)
     monkeypatch.setattr(hunting, "examine_board", lambda board, only: BoardCapacity(1, names, 700 << 20))

@@ -62,7 +62,7 @@ def test_a_hunt_is_resumed_by_the_identity_of_its_search(
     extent: HuntExtent, budget_s: float, trials: tuple[int, ...]
 ) -> None:
     """The identity that is stored with each trial; another one is of another search, whose trials are not replayed."""
-    arguments = (plan_sha256(PLAN, expand(PLAN)), budget_s, ("cpu", "fork"), ("none",), "hunt 3", *trials)
+    arguments = (plan_sha256(PLAN, expand(PLAN)), budget_s, ("cpu", "fork"), ("none",), "hunt 4", *trials)
     hunt = Hunt(PLAN, extent, ("cpu", "fork"), ("none",))
     assert hunt.sha256 == hashlib.sha256(repr(arguments).encode()).hexdigest()
     others = (replace(hunt, extent=SearchTime(601.0)), replace(hunt, extent=TrialCount(61)))

@@ -69,7 +69,7 @@ class _Bench:
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Bench:
     bench = _Bench(tmp_path)
     monkeypatch.setattr(hunting, "run_campaign", bench.measure)
-    monkeypatch.setattr(hunting, "examine_board", lambda *others: BoardCapacity(1, ("cpu", "msg", "pipe"), 700 << 20))
+    monkeypatch.setattr(hunting, "examine_board", lambda *others: BoardCapacity(1, ("cpu", "fifo", "pipe"), 700 << 20))
     monkeypatch.setattr(hunting, "block_maxima", lambda recording, turns: [30_000] * 16 * turns)
     return bench
 
