@@ -60,22 +60,13 @@ class Line:
 
 def lines_of(findings: Sequence[Finding], remarks: Remarks) -> list[Line]:
     """Return each change that can be written into a file, in the order of the findings."""
-    lines = []
-    for finding in findings:
-        if finding.state in (FindingState.COSTS, FindingState.HIDES):
-            measured = next(
-                (
-                    remarks[change.setting[0]]
-                    for change in finding.changes
-                    if change.setting is not None and change.setting[0] in remarks
-                ),
-                None,
-            )
-            lines += [
-                _line(change, finding, measured)
-                for change in finding.changes
-                if change.form is not Form.PROSE or change.setting is not None
-            ]
+    lines = [
+        _line(change, finding, remarks.get(change.setting[0]) if change.setting is not None else None)
+        for finding in findings
+        if finding.state in (FindingState.COSTS, FindingState.HIDES)
+        for change in finding.changes
+        if change.form is not Form.PROSE or change.setting is not None
+    ]
     return consistent(lines)
 
 

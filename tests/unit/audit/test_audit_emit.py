@@ -12,7 +12,7 @@ import yaml
 
 from fastenough.audit import FindingState, Form, audit
 from fastenough.audit.emit import EMITTERS, emit
-from fastenough.audit.emit.lines import Remark, lines_of
+from fastenough.audit.emit.lines import NOT_MEASURED, Remark, lines_of
 from tests.support.audit_machines import machines
 
 MACHINES = machines()
@@ -162,6 +162,21 @@ def test_what_was_measured_stands_above_it_and_decides() -> None:
     assert f"# {huge}" in texts["fastenough-tmpfiles.conf"] and huge not in active(texts["fastenough-tmpfiles.conf"])
     assert "no significant effect" in texts["fastenough-tmpfiles.conf"]
     assert huge in active(emit(findings, {})["fastenough-tmpfiles.conf"])
+
+
+def test_the_effect_of_a_setting_is_not_written_above_other_changes() -> None:
+    """Of one finding, the change that its setting makes was measured, and no other."""
+    profile = {**MACHINES["laptop"], "tunables": {"numa_balancing": 1}}
+    findings = audit(profile)
+    (measured, other) = (
+        line
+        for line in lines_of(findings, {"numa-balancing": HELPS})
+        if line.change.text.startswith(("kernel.numa_balancing", "numa_balancing"))
+    )
+    assert (measured.effect, measured.active) == (HELPS.text, True)
+    assert (other.change.form, other.effect, other.active) == (Form.BOOT, NOT_MEASURED, True)
+    refuted = [line for line in lines_of(findings, {"numa-balancing": NOTHING_SHOWN}) if line.effect != NOT_MEASURED]
+    assert [(line.change.form, line.active) for line in refuted] == [(Form.SYSCTL, False)]
 
 
 def test_security_and_safety_are_not_given_away_unasked() -> None:
