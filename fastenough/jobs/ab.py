@@ -27,6 +27,8 @@ from fastenough.store import Store
 
 _BESIDE_S = 3.5
 """Assumed overhead of a run, until one was measured."""
+IDLE_LATENCY = "idle-latency"
+"""The setting that disables idle states.  Probes also prevent them, unless they have the parameter latency=off."""
 Opened = Callable[[str], Board]
 Decided = Callable[[Sequence[Pair]], bool]
 
@@ -266,6 +268,18 @@ class _AbProgress:
         return report
 
 
+def require_visible(recording: Recording, change: Mapping[str, str]) -> None:
+    """Raise NotApplicable if the probe itself prevents the idle states that the change would disable."""
+    held_us = next(
+        (setting.in_effect for setting in recording.head.settings if setting.name == "cpu_dma_latency_us"), None
+    )
+    if IDLE_LATENCY in change and isinstance(held_us, int) and held_us <= int(change[IDLE_LATENCY]):
+        raise NotApplicable(
+            f"the probe allows no idle state with an exit latency above {held_us} us, so "
+            f"{IDLE_LATENCY}={change[IDLE_LATENCY]} disables none; give the probe the parameter latency=off"
+        )
+
+
 def require_measured(recording: Recording, change: Mapping[str, str]) -> None:
     """Raise NotApplicable, BadInput or FastenoughError for a run that cannot be part of a test."""
     if recording.outcome is Outcome.NOT_APPLICABLE:
@@ -318,7 +332,9 @@ def make_ab_test(
         if arm_campaign.stopped:
             campaign.made.pop(position, None)
             return campaign.result(arm_campaign.signal)
-        require_measured(store.load(arm_campaign.runs[0]), trial.change if has_it else {})
+        recording = store.load(arm_campaign.runs[0])
+        require_visible(recording, trial.change)
+        require_measured(recording, trial.change if has_it else {})
         if campaign.is_decided(decided):
             break
     return campaign.result()

@@ -22,7 +22,7 @@ from fastenough.analysis.paired import LEAST_OF_ORDER
 from fastenough.audit import Finding, FindingState, Severity, audit
 from fastenough.campaign import Plan
 from fastenough.facts import collect
-from fastenough.jobs.ab import AbRuns, AbTest
+from fastenough.jobs.ab import IDLE_LATENCY, AbRuns, AbTest
 from fastenough.jobs.job_store import store_conclusion
 from fastenough.link import Link
 from fastenough.model import BadInput, NotApplicable
@@ -98,7 +98,9 @@ def trials(plan: Plan, changes: Mapping[str, str], loads: Sequence[str], rounds:
 
 
 def _trial(plan: Plan, change: Mapping[str, str], load: str, rounds: int) -> AbTest:
-    entries = tuple(replace(entry, loads=(load,)) for entry in plan.entries)
+    """A change of idle states is tested with ``latency=off``: the probe would prevent these states in both arms."""
+    allowed = {"latency": ("off",)} if IDLE_LATENCY in change else {}
+    entries = tuple(replace(entry, loads=(load,), parameters={**entry.parameters, **allowed}) for entry in plan.entries)
     return AbTest(replace(plan, entries=entries), dict(change), rounds, least_of_order=LEAST_OF_ORDER)
 
 

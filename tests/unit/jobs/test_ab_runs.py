@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from fastenough.campaign import Entry, Plan
-from fastenough.jobs.ab import AbTest, _AbCampaign
+from fastenough.jobs.ab import AbTest, _AbCampaign, require_visible
+from fastenough.jobs.audit import trials
+from fastenough.model import NotApplicable
+from fastenough.recording.head import RecordedSetting
 from fastenough.store import Store
 
 
@@ -34,3 +37,27 @@ def test_runs_keep_their_arms_and_their_pairs(tmp_path: Path, missing: list[int]
         assert pair.change_first == (int(pair.with_change.run_id) < int(pair.without.run_id))
     assert result.rounds == sum({2 * r, 2 * r + 2} <= set(whole) for r in range(0, 10, 2))
     assert len(result.runs) == len(result.order) == 20 - len(missing)
+
+
+def _holding(us: int | None) -> Any:
+    hold = RecordedSetting("cpu_dma_latency_us", None if us is None else 0, us)
+    return SimpleNamespace(head=SimpleNamespace(settings=(RecordedSetting("policy", "fifo", "fifo"), hold)))
+
+
+@pytest.mark.parametrize(("held_us", "value"), [(0, "10"), (10, "10"), (0, "0")])
+def test_idle_states_that_the_probe_prevents_are_no_effect_of_a_setting(held_us: int, value: str) -> None:
+    with pytest.raises(NotApplicable, match="latency=off"):
+        require_visible(_holding(held_us), {"swappiness": "1", "idle-latency": value})
+
+
+@pytest.mark.parametrize(("held_us", "change"), [(None, "idle-latency"), (20, "idle-latency"), (0, "swappiness")])
+def test_other_changes_are_visible(held_us: int | None, change: str) -> None:
+    require_visible(_holding(held_us), {change: "10"})
+
+
+def test_an_audit_measures_idle_states_that_the_probe_allows() -> None:
+    plan = Plan("audit", (Entry("timer", ("none",), 0.2, {"interval": ("1ms",)}),), boards=("local",))
+    idle, other = trials(plan, {"idle-latency": "10", "swappiness": "1"}, ("cpu",), 3)
+    for arm in (idle.plan, idle.with_change()):
+        assert arm.entries[0].parameters == {"interval": ("1ms",), "latency": ("off",)}
+    assert other.plan.entries[0].parameters == {"interval": ("1ms",)}
