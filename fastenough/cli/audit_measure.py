@@ -219,7 +219,8 @@ def conclusions(measured: AuditTrials) -> Iterator[str]:
         named = ", ".join(f"{name}={value}" for name, value in best.items())
         yield f"smaller tail, confirmed in a second trial: {named}"
     elif measured.repeated:
-        yield "effects of the first trials were not confirmed in a second trial; no change is recommended"
+        failed = ", or a trial of the change failed" if measured.refused else ""
+        yield f"effects of the first trials were not confirmed in a second trial{failed}; no change is recommended"
     else:
         names = list(dict.fromkeys(trial.name for trial in trials))
         of = names[0] if len(names) == 1 else f"any of {len(names)} changes"
@@ -253,7 +254,7 @@ def print_measured(measured: AuditTrials) -> None:
         say('"above the limit": rate of values above the middle between the median runs without and with the change')
         say('"smaller" and "greater" are significant for all changes and loads together (Holm)')
     for name, reason in measured.refused:
-        say(f"not tried: {name}: {reason}")
+        say(f"no result: {name}: {reason}")
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,10 @@ Opened = Callable[[str], Board]
 Decided = Callable[[Sequence[Pair]], bool]
 
 
+class RunFailed(FastenoughError):
+    """A run of a test failed; the message names it and the reason."""
+
+
 @dataclass(frozen=True)
 class AbTest:
     """A requested A/B test.
@@ -281,14 +285,14 @@ def require_visible(recording: Recording, change: Mapping[str, str]) -> None:
 
 
 def require_measured(recording: Recording, change: Mapping[str, str]) -> None:
-    """Raise NotApplicable, BadInput or FastenoughError for a run that cannot be part of a test."""
+    """Raise NotApplicable, BadInput or RunFailed for a run that cannot be part of a test."""
     if recording.outcome is Outcome.NOT_APPLICABLE:
         raise NotApplicable("; ".join(recording.reasons) or "no reason recorded")
     for name in change:
         _require_one([setting for setting in recording.head.settings if setting.name.split(" ")[0] == name])
     if recording.outcome is not Outcome.COMPLETED:
         reasons = "; ".join(recording.reasons) or recording.cut_off or "no reason recorded"
-        raise FastenoughError(f"run {recording.run_id} failed: {reasons}; earlier runs are stored")
+        raise RunFailed(f"run {recording.run_id} failed: {reasons}; earlier runs are stored")
     judged_name(recording)
 
 
@@ -307,7 +311,7 @@ def make_ab_test(
     ``on_progress``: also gets the label of the arm.  ``decided``: called after each round from the third on; the test
     ends when it returns true.  ``resume``: continue the newest campaign of the same test if it is incomplete.  SIGINT
     and SIGTERM end the current run and the test.  Raises as ``run_campaign`` and :func:`require_changeable` do,
-    BadInput for a deterministic board, NotApplicable if nothing can be measured here, FastenoughError if a run fails.
+    BadInput for a deterministic board, NotApplicable if nothing can be measured here, RunFailed if a run fails.
     """
     if any(map(is_deterministic, trial.plan.boards)):
         raise BadInput("on a deterministic board each pair repeats the first and adds no evidence; use fastenough ab")

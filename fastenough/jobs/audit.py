@@ -22,7 +22,7 @@ from fastenough.analysis.paired import LEAST_OF_ORDER
 from fastenough.audit import Finding, FindingState, Severity, audit
 from fastenough.campaign import Plan
 from fastenough.facts import collect
-from fastenough.jobs.ab import IDLE_LATENCY, AbRuns, AbTest
+from fastenough.jobs.ab import IDLE_LATENCY, AbRuns, AbTest, RunFailed
 from fastenough.jobs.job_store import store_conclusion
 from fastenough.link import Link
 from fastenough.model import BadInput, NotApplicable
@@ -67,10 +67,10 @@ BOOT = "boot"
 class AuditTrials:
     """Effects of the tests.
 
-    ``single``: each change under each load, judged together.  ``refused``: changes that were not tested, with reasons.
-    ``repeated``: second tests of the changes with a significant effect, judged on these runs only.  ``best``: changes
-    that help in both tests.  ``combined``: effect of all settings among them at once; empty if fewer than two.
-    ``signal``: number of the signal that stopped it, or 0.
+    ``single``: each change under each load, judged together.  ``refused``: changes that were not tested, or whose test
+    failed, with reasons.  ``repeated``: second tests of the changes with a significant effect, judged on these runs
+    only.  ``best``: changes that help in both tests, of those without a failed test.  ``combined``: effect of all
+    settings among them at once; empty if fewer than two.  ``signal``: number of the signal that stopped it, or 0.
     """
 
     single: tuple[ChangeEffect, ...] = ()
@@ -114,29 +114,29 @@ def measure(
     make: Callable[[AbTest], AbRuns],
     boots: Sequence[str] = (),
 ) -> AuditTrials:
-    """Run all tests one after the other.  A change that the board refuses is noted, and the others continue.
+    """Run all tests one after the other.  A change that the board refuses, and a test of which a run fails, are noted,
+    and the others continue.
 
     ``boots``: configurations of the board to compare with that of the plan, each alone.
     """
     planned = trials(plan, changes, loads, rounds)
     planned += [replace(_trial(plan, {}, load, rounds), booted=name) for name in boots for load in loads]
-    effects, refused, signal = _run_trials(planned, store, make)
-    single = judge_effects(effects)
-    if signal:
-        return AuditTrials(single, refused, signal=signal)
+    first = _run_trials(planned, store, make)
+    single = judge_effects(first.effects)
+    if first.signal:
+        return AuditTrials(single, first.refused, signal=first.signal)
     significant = {(effect.name, effect.load) for effect in single if effect.helps or effect.harms}
     once_more = [replace(trial, again=True) for trial in planned if _known_as(trial) in significant]
-    effects, refused_again, signal = _run_trials(once_more, store, make)
-    refused += refused_again
-    repeated = judge_effects(effects)
-    best = helpful_changes(repeated)
+    second = _run_trials(once_more, store, make)
+    refused = first.refused + second.refused
+    repeated = judge_effects(second.effects)
+    failed = first.failed | second.failed
+    best = helpful_changes([effect for effect in repeated if effect.name not in failed])
     settings = {name: value for name, value in best.items() if name in changes}
-    if signal or len(settings) < 2:
-        return AuditTrials(single, refused, repeated, best, (), signal)
-    effects, refused_combined, signal = _run_trials(
-        [_trial(plan, settings, load, rounds) for load in loads], store, make
-    )
-    return AuditTrials(single, refused + refused_combined, repeated, best, judge_effects(effects), signal)
+    if second.signal or len(settings) < 2:
+        return AuditTrials(single, refused, repeated, best, (), second.signal)
+    last = _run_trials([_trial(plan, settings, load, rounds) for load in loads], store, make)
+    return AuditTrials(single, refused + last.refused, repeated, best, judge_effects(last.effects), last.signal)
 
 
 def conclude_trials(measured: AuditTrials, conclusions: Sequence[str], store: Store) -> Section:
@@ -174,23 +174,34 @@ def _known_as(trial: AbTest) -> tuple[str, str]:
     return (" ".join(f"{name}={value}" for name, value in _change(trial).items()), trial.plan.entries[0].loads[0])
 
 
-def _run_trials(
-    planned: Sequence[AbTest], store: Store, make: Callable[[AbTest], AbRuns]
-) -> tuple[list[ChangeEffect], tuple[tuple[str, str], ...], int]:
-    """Effects, refused changes with reasons, and the number of the signal that stopped it, or 0."""
+@dataclass(frozen=True)
+class _FinishedTests:
+    """``refused``: changes that the board refused, and tests that failed, with reasons; ``failed``: changes of which a
+    test failed, so that a harm under its load is unknown; ``signal``: number of the signal that stopped it, or 0."""
+
+    effects: Sequence[ChangeEffect]
+    refused: tuple[tuple[str, str], ...]
+    failed: frozenset[str]
+    signal: int = 0
+
+
+def _run_trials(planned: Sequence[AbTest], store: Store, make: Callable[[AbTest], AbRuns]) -> _FinishedTests:
     effects: list[ChangeEffect] = []
     refused: dict[str, str] = {}
+    failed: set[str] = set()
+    signal = 0
     for trial in planned:
-        name = trial.name
-        if name in refused:
+        change, load = _known_as(trial)
+        if trial.name in refused or signal:
             continue
         try:
             made = make(trial)
         except (NotApplicable, BadInput) as reason:
-            refused[name] = str(reason)
-            continue
-        _, load = _known_as(trial)
-        effects.append(effect_of(made.pairs(store.load), _change(trial), load, made.campaign))
-        if made.signal:
-            return effects, tuple(refused.items()), made.signal
-    return effects, tuple(refused.items()), 0
+            refused[trial.name] = str(reason)
+        except RunFailed as reason:
+            refused[f"{trial.name} under load {load}"] = str(reason)
+            failed.add(change)
+        else:
+            effects.append(effect_of(made.pairs(store.load), _change(trial), load, made.campaign))
+            signal = made.signal
+    return _FinishedTests(effects, tuple(refused.items()), frozenset(failed), signal)

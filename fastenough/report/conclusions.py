@@ -163,7 +163,7 @@ def _effect_row(trial: ChangeEffect) -> tuple[object, ...]:
 def effects_section(
     conclusions: Sequence[str], tables: Sequence[tuple[str, Sequence[ChangeEffect]]], refused: Sequence[tuple[str, str]]
 ) -> Section:
-    """``tables``: captions and changes; ``refused``: changes that were not tried, and why."""
+    """``tables``: captions and changes; ``refused``: changes without a result, and why."""
     parts: list[Part] = [
         ReportTable(
             f"tried-{number}", caption, _EFFECT_COLUMNS, [_effect_row(effect) for effect in effects], note=_EFFECTS_NOTE
@@ -172,7 +172,7 @@ def effects_section(
         if effects
     ]
     if refused:
-        parts.append(Text("Not tried", [f"{name}: {reason}" for name, reason in refused]))
+        parts.append(Text("No result", [f"{name}: {reason}" for name, reason in refused]))
     return Section(
         "tried",
         "Measured effects of changes",

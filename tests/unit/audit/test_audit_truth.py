@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +15,10 @@ from scipy import stats
 from fastenough.analysis.change_effects import ChangeEffect, effect_of, helpful_changes, judge_effects
 from fastenough.analysis.paired import Pair
 from fastenough.campaign import Entry, Plan
-from fastenough.jobs.ab import AbRuns, AbTest
+from fastenough.cli.audit_measure import conclusions
+from fastenough.jobs.ab import AbRuns, AbTest, RunFailed, require_measured
 from fastenough.jobs.audit import measure
-from fastenough.model import NotApplicable
+from fastenough.model import NotApplicable, Outcome
 from fastenough.recording import Recording
 from fastenough.store import Store
 from tests.support.audit_truth import count, tried_once
@@ -165,3 +168,42 @@ def test_what_is_not_shown_again_is_not_recommended(tmp_path: Path) -> None:
         make=make,
     )
     assert found.single[0].helps and not found.repeated[0].helps and found.best == {}
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_failed_run_ends_its_own_test_only(tmp_path: Path, again: bool) -> None:
+    """Of two changes that help, one has a failed run under one load, so that a harm under that load is unknown."""
+    runs = {str(place): run for place, run in enumerate(_in_order(pairs_of(_folder(tmp_path, "runs"), 3, -3000)))}
+
+    class Held(Store):
+        def load(self, run_id: str) -> Recording:
+            return runs[run_id]
+
+    def make(trial: AbTest) -> AbRuns:
+        if (*trial.change, trial.plan.entries[0].loads[0], trial.again) == ("a", "full", again):
+            raise RunFailed("run 7 failed: load full was starved")
+        return AbRuns("campaign", tuple(runs), ORDER * 2, tuple(range(12)))
+
+    measured = measure(
+        Plan("audit", (Entry("timer", ("none",), 1.0, {}),)),
+        {"a": "on", "b": "on"},
+        ["full", "none"],
+        3,
+        store=Held(tmp_path / "store"),
+        make=make,
+    )
+    complete = [("a=on", "none"), ("b=on", "full"), ("b=on", "none")]
+    assert [(effect.name, effect.load) for effect in measured.repeated] == complete
+    assert [(effect.name, effect.load) for effect in measured.single][-3:] == complete
+    assert measured.refused == (("a=on under load full", "run 7 failed: load full was starved"),)
+    assert measured.best == {"b": "on"}
+    assert [text for text in conclusions(measured) if "a=on" in text] == []
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.ABORTED])
+def test_a_run_that_did_not_complete_is_a_failed_one(outcome: Outcome) -> None:
+    recording: Any = SimpleNamespace(
+        run_id="7", outcome=outcome, reasons=["starved"], cut_off=None, head=SimpleNamespace(settings=())
+    )
+    with pytest.raises(RunFailed, match="run 7 failed: starved"):
+        require_measured(recording, {})
