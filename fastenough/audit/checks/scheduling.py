@@ -57,15 +57,12 @@ _BESIDE = 5
 
 
 def _real_time_tasks(facts: Facts) -> CheckOutcome:
-    tasks = list(facts.need("real_time_tasks"))
     above = [
         task
-        for task in tasks
+        for task in facts.need("real_time_tasks")
         if not str(task["comm"]).startswith(_KERNELS)
-        and task["policy"] != "deadline"
-        and int(task["priority"]) > _BESIDE
+        and (task["policy"] == "deadline" or int(task["priority"]) > _BESIDE)
     ]
-    above += [task for task in tasks if task["policy"] == "deadline"]
     if not above:
         facts.require_all_tasks()
         return fine("only kernel threads")

@@ -170,6 +170,15 @@ def test_a_console_without_a_serial_port_is_fast(console: str) -> None:
     assert found({**MACHINES["imx"], "consoles": [console]})["serial-console"].state is FINE
 
 
+def test_threads_of_the_frequency_governor_are_kernel_threads() -> None:
+    """schedutil runs one of policy deadline for each CPU whose frequency cannot be set from the scheduler."""
+    governor = {"comm": "sugov:0", "policy": "deadline", "priority": 0}
+    own = {"comm": "control", "policy": "deadline", "priority": 0}
+    assert found({**MACHINES["imx"], "real_time_tasks": [governor]})["real-time-tasks"].state is FINE
+    both = found({**MACHINES["imx"], "real_time_tasks": [governor, own]})["real-time-tasks"]
+    assert (both.state, both.text) == (COSTS, "control (deadline 0)")
+
+
 def test_of_nothing_nothing_is_known() -> None:
     assert {finding.state for finding in audit({})} == {UNKNOWN}
     assert not [each for each in audit(MACHINES["nothing-at-all"]) if each.state is FINE]
