@@ -30,7 +30,7 @@ class Check:
             observation = self.look(facts)
         except Unknown as reason:
             observation = unknown(str(reason))
-        except (TypeError, ValueError, AttributeError, KeyError) as error:
+        except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
             observation = unknown(f"malformed facts: {error!r}"[:200])
         return Finding(
             self.name,

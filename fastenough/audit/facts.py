@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from fastenough.facts.cpu import cpu_list, list_form
+from fastenough.facts.cpu import MOST_CPUS, cpu_list, list_form
 
 _OF_EVERY_KERNEL = "CONFIG_INIT_ENV_ARG_LIMIT"
 """An option that every configuration has: without it the text is incomplete, and other options may be missing."""
+_MASK = re.compile(rf"[0-9a-fA-F]{{1,{MOST_CPUS // 4}}}")
 
 
 class Unknown(Exception):
@@ -64,8 +65,11 @@ class Facts:
 
     @property
     def count(self) -> int:
-        """Number of online CPUs."""
-        return int(self.need("cpu", "count"))
+        """Number of online CPUs; raises ValueError for an impossible one."""
+        count = int(self.need("cpu", "count"))
+        if not 0 < count <= MOST_CPUS:
+            raise ValueError("impossible number of CPUs")
+        return count
 
     @property
     def online(self) -> set[int]:
@@ -134,8 +138,7 @@ def mask_form(cpus: set[int]) -> str:
 
 def as_mask(text: object) -> set[int]:
     """Parse a hexadecimal mask of CPUs; raise Unknown."""
-    try:
-        bits = int(str(text).replace(",", ""), 16)
-    except ValueError as error:
-        raise Unknown(f"{ascii(text)[:40]} is not a CPU mask") from error
-    return {cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1}
+    digits = str(text).strip().replace(",", "")
+    if not _MASK.fullmatch(digits):
+        raise Unknown(f"{ascii(text)[:40]} is not a CPU mask")
+    return {cpu for cpu, bit in enumerate(reversed(f"{int(digits, 16):b}")) if bit == "1"}

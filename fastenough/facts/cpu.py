@@ -64,8 +64,8 @@ _ARM_PARTS = {
 """Main ID register part numbers of Arm Limited (implementer 0x41), from its technical reference manuals."""
 
 
-_MOST_CPUS = 1 << 16
-"""Upper bound of CPU numbers: a damaged list must not fill the memory."""
+MOST_CPUS = 1 << 16
+"""Upper bound of the number of CPUs: a damaged list must not fill the memory."""
 
 
 class CpuFact(TypedDict):
@@ -89,9 +89,11 @@ def cpu_list(text: str) -> list[int]:
     cpus: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
-        if int(last or first) >= _MOST_CPUS:
+        if int(last or first) >= MOST_CPUS:
             raise ValueError(f"CPU {int(last or first)}: no machine has so many")
         cpus.extend(range(int(first), int(last or first) + 1))
+        if len(cpus) > MOST_CPUS:
+            raise ValueError(f"more than {MOST_CPUS} CPUs: no machine has so many")
     return cpus
 
 

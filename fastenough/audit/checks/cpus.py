@@ -66,7 +66,8 @@ def _work_queues(facts: Facts) -> CheckOutcome:
     wide += [path for path, mask in sorted(own.items()) if path not in _FILES.values() and as_mask(mask) & apart]
     if not wide:
         return fine(f"none on CPU {facts.set_apart}")
-    return costs(f"any CPU, including {facts.set_apart}", *(written(path, mask_form(others)) for path in wide))
+    mask = mask_form(others)
+    return costs(f"any CPU, including {facts.set_apart}", *(written(path, mask) for path in wide))
 
 
 def _siblings(facts: Facts) -> CheckOutcome:

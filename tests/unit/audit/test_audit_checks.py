@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from fastenough.audit import CHECKS, Finding, FindingState, Form, Severity, audit, changeable_now, ordered
+from fastenough.audit.facts import Unknown, as_mask
 from fastenough.facts import FACTS, collect
+from fastenough.facts.cpu import MOST_CPUS
 from fastenough.link import FakeLink
 from fastenough.model import NotApplicable
 from fastenough.settings import SETTINGS
@@ -177,6 +179,29 @@ def test_threads_of_the_frequency_governor_are_kernel_threads() -> None:
     assert found({**MACHINES["imx"], "real_time_tasks": [governor]})["real-time-tasks"].state is FINE
     both = found({**MACHINES["imx"], "real_time_tasks": [governor, own]})["real-time-tasks"]
     assert (both.state, both.text) == (COSTS, "control (deadline 0)")
+
+
+@pytest.mark.parametrize(
+    ("check", "facts"),
+    [
+        ("tick-frequency", {"kernel_config": {"set": ["CONFIG_HZ=0"]}}),
+        ("steal", {"steal_so_far_ns": 10**9, "uptime_s": 10.0, "cpu": {"count": 0}}),
+        ("rt-throttling", {"tunables": {"sched_rt_runtime_us": float("inf"), "sched_rt_period_us": 10**6}}),
+        ("work-queues", {"cpu": {"count": 10**12}, "cpu_isolation": {}}),
+        ("work-queues", {"cpu_isolation": {"online": "0-65535," * 3}}),
+        ("work-queues", {"tunables": {"workqueue_cpumask": "f" * 100_000, "writeback_cpumask": "f"}}),
+        ("work-queues", {"tunables": {"workqueue_cpumask": "-f", "writeback_cpumask": "f"}}),
+    ],
+)
+def test_impossible_numbers_are_unknown(check: str, facts: Mapping[str, Any]) -> None:
+    assert found({**MACHINES["server"], **facts})[check].state is UNKNOWN
+
+
+def test_the_widest_mask_is_read() -> None:
+    assert as_mask("8" + "0" * (MOST_CPUS // 4 - 1)) == {MOST_CPUS - 1}
+    assert as_mask("ff,00000001\n") == {0, *range(32, 40)}
+    with pytest.raises(Unknown):
+        as_mask("1" + "0" * (MOST_CPUS // 4))
 
 
 def test_of_nothing_nothing_is_known() -> None:
