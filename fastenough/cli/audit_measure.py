@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +22,8 @@ from fastenough.cli.output import micros, print_table, say
 from fastenough.cli.plan_runs import check_plan
 from fastenough.cli.privileges import boards_for
 from fastenough.cli.progress import Display
+from fastenough.files import Untrusted
+from fastenough.folder import Folder
 from fastenough.jobs.ab import AbRuns, AbTest, is_begun, make_ab_test
 from fastenough.jobs.audit import Audit, AuditTrials, audit_name, measure
 from fastenough.model import BadInput, ExitStatus, NotApplicable
@@ -293,16 +297,30 @@ def status_of(measured: AuditTrials) -> int:
     return ExitStatus.DONE if any(trial.tail for trial in measured.single) else ExitStatus.INCONCLUSIVE
 
 
+@contextmanager
+def _folder_of(path: Path, names: Iterable[str]) -> Iterator[Folder]:
+    """The folder, made if needed; raises BadInput if it has one of these files or cannot be written."""
+    try:
+        with Folder.at(path, make=True) as folder:
+            existing = sorted(set(names) & set(folder.names()))
+            if existing:
+                raise BadInput(f"--emit {path}: {existing[0]} exists; name an empty folder")
+            folder.require_room()
+            yield folder
+    except (OSError, Untrusted) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise BadInput(f"--emit {path}: cannot be written: {reason}; name another folder") from error
+
+
 def make_folder(folder: Path, names: Iterable[str]) -> None:
-    """Make the folder of these files; raises BadInput if one of them exists."""
-    there = [name for name in names if (folder / name).exists()]
-    if there:
-        raise BadInput(f"--emit {folder}: {there[0]} exists; name an empty folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    """Make the folder of these files; raises BadInput if one of them exists or none can be written."""
+    with _folder_of(folder, names):
+        pass
 
 
 def write_files(texts: Mapping[str, str], folder: Path) -> None:
-    """Write files into a folder, made if needed; raises BadInput if one of them exists."""
-    make_folder(folder, texts)
-    for name, text in texts.items():
-        (folder / name).write_text(text)
+    """Write new files into a folder, made if needed; raises BadInput if one of them exists or cannot be written."""
+    with _folder_of(folder, texts) as opened:
+        for name, text in texts.items():
+            with os.fdopen(opened.create(name), "w", encoding="utf-8") as stream:
+                stream.write(text)

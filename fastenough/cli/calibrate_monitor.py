@@ -14,7 +14,7 @@ import click
 from fastenough import words
 from fastenough.analysis.station_delays import STATIONS, StationAgreement, StationResult
 from fastenough.board import Board
-from fastenough.cli.output import micros, print_json, print_table
+from fastenough.cli.output import micros, print_json, print_table, replace_file
 from fastenough.cli.progress import Work
 from fastenough.jobs.calibrate_monitor import AGREEMENT_S, StationTrial, calibrate_monitor
 from fastenough.jobs.injectors import InjectionPlan
@@ -203,5 +203,5 @@ def _draw(done: list[StationTrial], place: Path) -> None:
     if not panels:
         return
     picture = calibration_picture(panels)
-    place.write_bytes(picture.png if place.suffix == ".png" else picture.svg.encode())
+    replace_file(place, picture.png if place.suffix == ".png" else picture.svg.encode())
     click.echo(f"figure: {place}", err=True)

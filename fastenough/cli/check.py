@@ -15,11 +15,10 @@ from fastenough.analysis.instructions import MaximaComparison, PathComparison, i
 from fastenough.analysis.machine import INSTRUCTIONS
 from fastenough.cli.commands import Command
 from fastenough.cli.options import existing_store, json_option, only_these_option, store_option
-from fastenough.cli.output import print_json, print_table, say
+from fastenough.cli.output import print_json, print_table, replace_file, say
 from fastenough.cli.progress import Work
 from fastenough.cli.report import choose_runs
 from fastenough.exchange.junit import Case, SuiteContext, suite
-from fastenough.files import Untrusted, replace_whole
 from fastenough.jobs.assess import read_runs
 from fastenough.jobs.check import CheckResult, check, read_baseline
 from fastenough.jobs.limits import Limits, read_limits
@@ -119,14 +118,6 @@ def _cases(checked: CheckResult, sentence: str) -> list[Case]:
     return cases
 
 
-def _write(path: Path, content: bytes) -> None:
-    try:
-        replace_whole(path, content)
-    except (OSError, Untrusted) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise BadInput(f"{path}: cannot be written: {reason}; name a file in a writable folder") from error
-
-
 def _choose_runs(store: Store, names: tuple[str, ...], baseline_ids: Sequence[str]) -> tuple[list[str], Sequence[str]]:
     """The runs to check, without the baseline, and the missing runs of the campaign."""
     campaign = choose_runs(store, names)
@@ -198,12 +189,12 @@ def command(
         )
     sentence = conclusion(checked, selection)
     if junit_path is not None:
-        _write(junit_path, suite(_cases(checked, sentence), SuiteContext.of(runs_checked)))
+        replace_file(junit_path, suite(_cases(checked, sentence), SuiteContext.of(runs_checked)))
     if markdown_path is not None:
         page = markdown(
             sentence, checked.verdict, checked.pairs, checked.limits, [*_departures(checked), *checked.gaps]
         )
-        _write(markdown_path, page.encode())
+        replace_file(markdown_path, page.encode())
     if as_json:
         print_json(
             {

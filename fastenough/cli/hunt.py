@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +20,8 @@ from fastenough.cli.plan_runs import check_plan
 from fastenough.cli.privileges import as_granted_option, boards_for
 from fastenough.cli.progress import Display, Work
 from fastenough.cli.run import parse_parameters
+from fastenough.files import Untrusted
+from fastenough.folder import Folder
 from fastenough.hunt.extent import HuntExtent, SearchTime, TrialCount
 from fastenough.hunt.recipes import as_file, description_of
 from fastenough.hunt.stressors import STRESSORS
@@ -64,8 +65,18 @@ def _require_place(out: Path | None) -> None:
         return
     if out.suffix != ".toml":
         raise BadInput(f"--out {out}: the name of a load file must end in .toml")
-    if out.is_dir() or not os.access(out if out.exists() else out.parent, os.W_OK):
-        raise BadInput(f"--out {out}: cannot be written; name a file in an existing, writable folder")
+    try:
+        with Folder.at(out.parent) as folder:
+            folder.require_replaceable(out.name)
+            folder.require_room()
+    except (OSError, Untrusted) as error:
+        raise BadInput(
+            f"--out {out}: cannot be written: {_reason(error)}; name a file in an existing, writable folder"
+        ) from error
+
+
+def _reason(error: OSError | Untrusted) -> str:
+    return str(error.strerror if isinstance(error, OSError) else error)
 
 
 def _write(out: Path | None, load: Load | None) -> Path | None:
@@ -73,9 +84,10 @@ def _write(out: Path | None, load: Load | None) -> Path | None:
     if out is None or load is None:
         return None
     try:
-        out.write_text(as_file(load))
-    except OSError as error:
-        click.echo(f"{out}: cannot be written: {error.strerror}", err=True)
+        with Folder.at(out.parent) as folder:
+            folder.replace(out.name, as_file(load).encode())
+    except (OSError, Untrusted) as error:
+        click.echo(f"{out}: cannot be written: {_reason(error)}", err=True)
         return None
     return out
 

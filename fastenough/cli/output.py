@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from fastenough import words
-from fastenough.files import Untrusted, replacing
+from fastenough.files import Untrusted, replace_whole, replacing
 from fastenough.model import BadInput
 
 if TYPE_CHECKING:
@@ -192,6 +192,15 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
         raise BadInput(str(error)) from error
     except OSError as error:
         raise BadInput(f"{error.filename or path}: {error.strerror}; name a new file in a writable folder") from error
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file, in the place of a former one; raises BadInput if it cannot be written."""
+    try:
+        replace_whole(path, content)
+    except (OSError, Untrusted) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise BadInput(f"{path}: cannot be written: {reason}; name a file in a writable folder") from error
 
 
 def write_raw(content: bytes) -> None:

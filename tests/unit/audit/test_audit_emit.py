@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import configparser
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 import fastjsonschema
 import pytest
@@ -13,10 +15,13 @@ import yaml
 from fastenough.audit import FindingState, Form, audit
 from fastenough.audit.emit import EMITTERS, emit
 from fastenough.audit.emit.lines import NOT_MEASURED, Remark, lines_of
+from fastenough.cli.audit_measure import make_folder, write_files
+from fastenough.model import BadInput
 from tests.support.audit_machines import machines
 
 MACHINES = machines()
 NOTHING_SHOWN = Remark("no significant effect (99.9 %: -1 to 2 us)", helps=False)
+TEXTS = {"90-fastenough.conf": "# µs\n", "fastenough.cfg": "CONFIG_HZ=1000\n"}
 HELPS = Remark("99.9 % smaller, by -12 us (-15 to -9)", helps=True)
 
 
@@ -238,3 +243,28 @@ def test_what_a_machine_says_of_itself_writes_no_line() -> None:
     profile = {**MACHINES["laptop"], "clocksource": "evil\nkernel.panic = 1\x1b[2J\n"}
     for text in emit(audit(profile), {}).values():
         assert "\x1b" not in text and not [line for line in text.splitlines() if line.startswith("kernel.panic")]
+
+
+@pytest.mark.parametrize(
+    "write", [lambda folder: make_folder(folder, TEXTS), lambda folder: write_files(TEXTS, folder)]
+)
+@pytest.mark.parametrize("exists", [False, True])
+def test_no_link_in_the_folder_is_followed(tmp_path: Path, exists: bool, write: Callable[[Path], None]) -> None:
+    """Another user can put a link into a folder that root writes to."""
+    victim, folder = tmp_path / "victim", tmp_path / "folder"
+    if exists:
+        victim.write_text("before")
+    folder.mkdir()
+    (folder / "fastenough.cfg").symlink_to(victim)
+    with pytest.raises(BadInput, match=r"fastenough\.cfg exists"):
+        write(folder)
+    assert [entry.name for entry in folder.iterdir()] == ["fastenough.cfg"]
+    assert victim.exists() == exists and (not exists or victim.read_text() == "before")
+
+
+def test_files_are_written_into_new_folders(tmp_path: Path) -> None:
+    write_files(TEXTS, tmp_path / "a" / "b")
+    assert {path.name: path.read_text() for path in (tmp_path / "a" / "b").iterdir()} == TEXTS
+    (tmp_path / "file").touch()
+    with pytest.raises(BadInput, match="cannot be written"):
+        make_folder(tmp_path / "file" / "below", TEXTS)

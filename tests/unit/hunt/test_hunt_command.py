@@ -14,6 +14,8 @@ from fastenough.cli import hunt as command
 from fastenough.jobs import hunt_report
 from fastenough.jobs.hunt import HuntResult
 from fastenough.link import BoardGone
+from fastenough.loads import find_load
+from fastenough.model import BadInput
 from fastenough.store import Store
 from tests.support.hunt_machines import searched
 
@@ -74,3 +76,24 @@ def test_a_run_with_the_monitor_that_is_stopped_gives_no_cause(
     printed = capsys.readouterr()
     assert "--resume" in printed.err and json.loads(printed.out)["culprit"]["cause"].startswith("not searched")
     assert Store(tmp_path / "store").runs() == []
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_the_load_file_takes_the_place_of_no_link(tmp_path: Path, exists: bool) -> None:
+    """Another user can put a link into the folder, before the hunt or while it runs."""
+    victim, out = tmp_path / "victim.toml", tmp_path / "worst.toml"
+    if exists:
+        victim.write_text("before")
+    out.symlink_to(victim)
+    with pytest.raises(BadInput, match="symbolic link"):
+        command._require_place(out)
+    assert command._write(out, find_load("cpu")) is None
+    assert out.is_symlink() and victim.exists() == exists and (not exists or victim.read_text() == "before")
+
+
+def test_a_load_file_is_replaced_whole(tmp_path: Path) -> None:
+    out = tmp_path / "worst.toml"
+    out.write_text("before" * 1000)
+    command._require_place(out)
+    assert command._write(out, find_load("cpu")) == out and "before" not in out.read_text()
+    assert list(tmp_path.iterdir()) == [out]
