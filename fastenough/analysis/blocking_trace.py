@@ -22,7 +22,7 @@ from fastenough.model import BadInput
 
 _TASK = r"\s*.{1,60}?-(?P<pid>\d{1,9})\s+(?:\([ \d-]{1,9}\)\s+)?"
 _AT = r"\s+(?P<s>\d{1,9})\.(?P<part>\d{6}|\d{9}):\s+(?P<event>\w+):\s*(?P<rest>.*)"
-_FULL = re.compile(_TASK + r"\[(?P<cpu>\d{1,5})\]\s+(?P<flags>\S{4,8})" + _AT, re.ASCII)
+_FULL = re.compile(_TASK + r"\[(?P<cpu>\d{1,5})\]\s+(?P<flags>\S{1,20})" + _AT, re.ASCII)
 """An event line in the text format of the kernel."""
 _LATENCY = re.compile(_TASK + r"(?P<cpu>\d{1,4})(?P<flags>[.a-zA-Z#]\S{3,7})" + _AT, re.ASCII)
 """A line of ``trace-cmd report -l``: the flags follow the CPU."""
@@ -49,6 +49,9 @@ _INTERRUPT = re.compile(
 )
 _RESCHEDULE_FLAGS = "NnBb"
 """Flags of a trace that request rescheduling at once, not at the next tick."""
+_CONTEXT_COLUMNS = {4: 2, 5: 2, 7: 3, 8: 3}
+"""Index of the flag of interrupts, by the number of flag columns in the text format of the kernel.  PREEMPT_RT patches
+of older kernels put ``need-resched-lazy`` before it; a preemption depth may need two columns."""
 _INTERRUPT_FLAGS = "shH"
 """Flags of a trace in an interrupt or soft interrupt."""
 _HARD_FLAGS = "hH"
@@ -181,8 +184,13 @@ def _event(match: re.Match[str]) -> _Event:
     cpu = int(match["cpu"])
     if cpu >= _MOST_CPUS:
         raise BadInput(f"CPU {cpu}: CPU number out of range; not a kernel trace")
-    asked, context = match["flags"][1] in _RESCHEDULE_FLAGS, match["flags"][2]
-    return _Event(int(match["pid"]), cpu, asked, context, at_ns, match["event"], match["rest"])
+    flags = match["flags"]
+    column = _CONTEXT_COLUMNS.get(len(flags)) if match.re is _FULL else 2
+    if column is None:
+        raise BadInput(f"an event has {len(flags)} columns of flags, '{flags}'; supported are 4, 5, 7 and 8 columns")
+    return _Event(
+        int(match["pid"]), cpu, flags[1] in _RESCHEDULE_FLAGS, flags[column], at_ns, match["event"], match["rest"]
+    )
 
 
 def _require(names: Collection[str]) -> None:

@@ -384,8 +384,9 @@ def test_an_idle_cpu_that_sleeps_at_the_end_blocks_nobody() -> None:
     assert events.blocked(0, 900, 903).read() == {0: 3, 2: 1}
 
 
-def test_a_task_woken_by_an_interrupt_that_was_not_recorded_is_refused() -> None:
-    woken = "7 d.h.", "sched_wakeup", "comm=rt pid=9 prio=50 target_cpu=000"
+@pytest.mark.parametrize("flags", ["d.h.", "d.h1.", "dn.h413", "dn.h1213"])
+def test_a_task_woken_by_an_interrupt_that_was_not_recorded_is_refused(flags: str) -> None:
+    woken = f"7 {flags}", "sched_wakeup", "comm=rt pid=9 prio=50 target_cpu=000"
     events = _switched().add(0, 12, "8 ...1", "preempt_enable").blocked(2, 20, 21).add(2, 30, *woken)
     with pytest.raises(BadInput, match="CPU 2: an interrupt that is not in the trace"):
         traced_cpus(events.lines)
@@ -406,6 +407,8 @@ def test_soft_interrupts_of_an_idle_cpu_block() -> None:
     events.add(2, 100, "0 d..1", "irq_disable").add(2, 110, "0 d.s1", "irq_enable")
     events.add(2, 600, "0 ..s1", "irq_disable").add(2, 610, "0 d..1", "irq_enable")
     assert events.read() == {0: 2, 2: 510}
+    events.lines = [re.sub(r"(?<=\] )(..)(..) ", r"\1.\2.. ", line) for line in events.lines]
+    assert events.read() == {0: 2, 2: 510}, "with need-resched-lazy and two more depths, as PREEMPT_RT patches print"
 
 
 def test_tasks_with_a_deadline_are_read() -> None:
@@ -457,6 +460,9 @@ HEAD = "# tracer: nop\n#\n"
             )
         ),
         (lambda text: re.sub(r"\[000\] \S+", "[000]", text), "no flags column"),
+        (lambda text: text.replace("[000] .... ", "[000] .. "), "2 columns of flags"),
+        (lambda text: text.replace("[000] .... ", "[000] ...... "), "6 columns of flags"),
+        (lambda text: text.replace("[000] .... ", "[000] ......... "), "9 columns of flags"),
         (lambda text: text.replace("next_pid=9", "next=9"), "without a next task"),
         (lambda text: text.replace("[000]", "[99999]"), "CPU 99999: CPU number out of range"),
         (lambda text: f"{text}\n{text}", "the times of CPU 0 go back by"),
