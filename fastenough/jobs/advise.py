@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fastenough import report, words
 from fastenough.analysis import judge
-from fastenough.analysis.advice import Advice, advise, approach_of, chart_of
+from fastenough.analysis.advice import Advice, advise, approach_of
 from fastenough.analysis.approach_rating import (
     MARGINAL_TIMES,
     ApproachRating,
@@ -77,9 +77,7 @@ def advise_by_runs(recordings: Sequence[Recording], request: AdviceRequest, stor
     unfit = {name: _unfit(runs) for name, runs in boxes.items()}
     candidates = {name: setups(_by_instrument(runs)) for name, runs in boxes.items()}
     loads = sorted({load for recording in mine if (load := load_name(recording)) not in (None, "none")})
-    shared_requirement = _share_confidence(
-        request.requirement, sum(len(candidates.get(box, ())) for box in chart_of(request.requirement))
-    )
+    shared_requirement = _share_confidence(request.requirement, sum(map(len, candidates.values())))
     ratings = {
         name: _box(some, shared_requirement, loads, request, store) if some else unfit[name]
         for name, some in candidates.items()
