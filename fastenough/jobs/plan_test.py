@@ -113,8 +113,12 @@ def _worst_cpu(recording: Recording, required: Requirement) -> tuple[Judgment, S
 
 
 def _period_ns(recording: Recording, worst: StatedMaximum) -> int:
-    """Period of the act; for an act without one, the mean time from one activation to the next."""
-    periods = {series.period_ns for series in recording.series if series.name == worst.series}
+    """Period of the act on the worst CPU; for an act without one, the mean time from one activation to the next."""
+    periods = {
+        series.period_ns
+        for series in recording.series
+        if series.name == worst.series and (not worst.cpus or series.cpu in worst.cpus)
+    }
     period_ns = next((period_ns for period_ns in periods if period_ns), round(worst.duration_ns / worst.n))
     if period_ns <= 0:
         raise BadInput(f"run {recording.run_id} states no period and no duration; give --expect as misses per hour")

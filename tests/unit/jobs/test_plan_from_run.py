@@ -49,3 +49,14 @@ def test_disturbances_of_one_cause_are_planned_together(tmp_path: Path) -> None:
     _, seen = expected_of(tmp_path, np.sort(late))
     assert (seen.burst, seen.cluster_size, seen.per_cause) == (1, 3, 3)
     assert 3e9 <= seen.cluster_gap_ns < 30e9
+
+
+def test_the_period_is_that_of_the_worst_cpu(tmp_path: Path) -> None:
+    """Series with labels of their own may have periods of their own."""
+    good, bad = np.full(EACH // 2, 1_000, dtype=np.int64), np.full(EACH, 1_000, dtype=np.int64)
+    bad[::100] = LATE_NS
+    first = {"period_ns": 2_000_000, "labels": {"task": "a"}}
+    cpus = Plan([[good] * 40, [bad] * 40], views=("wakeup_corrected",), first_series=first, interval_ns=10**9)
+    plan = plan_from_run(Requirement(LIMIT_NS, 0.4), recording(tmp_path, cpus))
+    assert plan.basis is not None and plan.basis.cpu == 1
+    assert plan.period_ns == 1_000_000
