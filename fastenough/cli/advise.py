@@ -14,7 +14,14 @@ from fastenough.analysis.advice import Advice, Ending, Step
 from fastenough.analysis.approach_rating import MARGINAL_TIMES
 from fastenough.analysis.excluded_runs import Selection
 from fastenough.cli.commands import Command, Option
-from fastenough.cli.options import RequirementOptions, existing_store, json_option, requirement_options, store_option
+from fastenough.cli.options import (
+    FiniteRange,
+    RequirementOptions,
+    existing_store,
+    json_option,
+    requirement_options,
+    store_option,
+)
 from fastenough.cli.output import print_json, say
 from fastenough.cli.progress import Work
 from fastenough.jobs.advise import (
@@ -113,7 +120,7 @@ def _by_runs(names: Sequence[str], out: Path | None, store_path: Path, request: 
 @click.option(
     "--marginal",
     "times",
-    type=click.FloatRange(min=1, min_open=True),
+    type=FiniteRange(1, 1000, min_open=True),
     default=MARGINAL_TIMES,
     show_default=True,
     help="An approach that exceeds the limit, but meets this multiple of it, counts as marginal.",

@@ -12,7 +12,7 @@ from fastenough import words
 from fastenough.analysis.surveillance import LEAST_BEFORE
 from fastenough.cli.archive_options import ArchiveOptions, archive_options, print_first_rows
 from fastenough.cli.commands import Command
-from fastenough.cli.options import json_option
+from fastenough.cli.options import FiniteRange, json_option
 from fastenough.cli.output import micros, print_json, say
 from fastenough.farm.config import FALSE_CHANGES
 from fastenough.fleet.board_rows import BoardRows, IntArray, sums_and_maxima
@@ -200,7 +200,7 @@ def _print_excluded(found: FirstChange) -> None:
 @click.command("first-change", cls=Command, example="fastenough farm first-change --archive archive")
 @click.option(
     "--false-changes",
-    type=click.FloatRange(0.001, 1000.0),
+    type=FiniteRange(0.001, 1000.0),
     default=FALSE_CHANGES,
     show_default=True,
     help="Accepted number of changes found by chance per year, all boards together.",

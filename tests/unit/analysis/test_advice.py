@@ -462,6 +462,8 @@ def test_without_a_probe_named_advice_is_about_the_newest_run(tmp_path: Path) ->
         (["--limit", "1ms", "--reference", "beagleboard"], "add --probe response"),
         (["--limit", "1ms", "--reference", "beagleboard", "--probe", "timer"], "has no figures of timer"),
         (["--limit", "1ms", "--reference", "p2041", "run-1"], "omit RUNS"),
+        (["--limit", "1ms", "--reference", "p2041", "--marginal", "inf"], "'--marginal': inf is not in the range"),
+        (["--limit", "1ms", "--reference", "p2041", "--marginal", "nan"], "'--marginal': nan is not a finite number"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path: Path, arguments: list[str], said: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from fastenough.cli import farm_order, farm_try
+from fastenough.cli import farm_first_change, farm_order, farm_try
 from fastenough.fleet.orders import Acknowledgement, Order
 from fastenough.fleet.supervised_process import Usage
 from fastenough.fleet.trial import FleetTrialResult
@@ -100,3 +100,10 @@ def test_the_answer_is_printed_before_an_error_of_the_file(tmp_path: Path, monke
     assert sent == 1
     document = json.loads(done.stdout)
     assert (document["state"], document["file"]) == ("done", None)
+
+
+@pytest.mark.parametrize("number", ["nan", "inf"])
+def test_false_changes_are_a_finite_number(tmp_path: Path, number: str) -> None:
+    options = [f"--archive={tmp_path}", f"--false-changes={number}"]
+    done = CliRunner().invoke(farm_first_change.command, options)
+    assert done.exit_code == 2 and "--false-changes" in done.output
