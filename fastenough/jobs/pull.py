@@ -33,7 +33,7 @@ from fastenough.store.spool import BoundElsewhere, Last, Spool
 _MOST_REASON = 300
 """Maximum length of the reason of a rejection, in characters."""
 _SAME_NS = 1_000_000_000
-"""Maximum difference between the clocks over a gap; beyond it, the machine was rebooted or its clock set."""
+"""Maximum difference between the clocks over a gap of unknown boots; beyond it, the machine counts as rebooted."""
 
 
 @dataclass(frozen=True)
@@ -312,7 +312,7 @@ class _Pull:
         with self._spool.opened(file.name) as stream:
             self._store.adopt(self._spool, _lines_under(line, head.load, stream), file.run_id)
         self._tell_gap(file, head)
-        self._keep(file, span.stopped, span.outcome is not None)
+        self._keep(file, head, span.stopped, span.outcome is not None)
         self._spool.release(file.name, file.run_id)
         self.done.stored.append(stored)
 
@@ -322,10 +322,10 @@ class _Pull:
         if self._last is None or file.serial > self._last.serial:
             recording = self._store.load(file.run_id)
             self._tell_gap(file, recording.head)
-            self._keep(file, recording.stopped, recording.end is not None)
+            self._keep(file, recording.head, recording.stopped, recording.end is not None)
 
-    def _keep(self, file: RingFile, stopped: Instant, ended: bool) -> None:
-        self._last = Last(file.serial, file.run_id, stopped.mono_ns, stopped.wall_ns, ended)
+    def _keep(self, file: RingFile, head: Head, stopped: Instant, ended: bool) -> None:
+        self._last = Last(file.serial, file.run_id, stopped.mono_ns, stopped.wall_ns, ended, boot_id=head.boot_id)
         self._spool.keep_last(self._last)
 
     def _tell_gap(self, file: RingFile, head: Head) -> None:
@@ -347,7 +347,7 @@ class _Pull:
             if last.ended
             else "the first recording was interrupted"
         )
-        gap = RecordingGap(last.run_id, file.run_id, _between_ns(last, head.begin), dropped, reason)
+        gap = RecordingGap(last.run_id, file.run_id, _between_ns(last, head), dropped, reason)
         if gap not in self.done.gaps:  # an interrupted pull may have stored it just before it ended
             self._spool.add_report({"gap": asdict(gap)})
             self.done.gaps.append(gap)
@@ -355,11 +355,15 @@ class _Pull:
         self._spool.keep_last(self._last)
 
 
-def _between_ns(last: Last, begin: Instant) -> int | None:
-    mono_ns, wall_ns = begin.mono_ns - last.mono_ns, begin.wall_ns - last.wall_ns
-    if mono_ns >= 0 and abs(mono_ns - wall_ns) < _SAME_NS:
-        return mono_ns
-    return wall_ns if wall_ns >= 0 else None
+def _between_ns(last: Last, head: Head) -> int | None:
+    """Length of the gap before a recording: by the monotonic clock within one boot, else by the wall clock."""
+    mono_ns, wall_ns = head.begin.mono_ns - last.mono_ns, head.begin.wall_ns - last.wall_ns
+    if last.boot_id is None or head.boot_id is None:
+        rebooted = mono_ns < 0 or abs(mono_ns - wall_ns) >= _SAME_NS
+    else:
+        rebooted = last.boot_id != head.boot_id
+    between_ns = wall_ns if rebooted else mono_ns
+    return between_ns if between_ns >= 0 else None
 
 
 def pull(link: Link, ring: str, store: Store, names: BoardNames, waiting: Callable[[], None]) -> PullResult:

@@ -48,7 +48,8 @@ _FOLDER = re.compile(r"[0-9A-Za-z-]*-[0-9a-f]{16}", re.ASCII)
 class Last:
     """The recording stored last: its serial, and the instant at which its last interval ended.
 
-    ``gap_told``: the following recording for which the gap between the two was reported.
+    ``gap_told``: the following recording for which the gap between the two was reported.  ``boot_id``: the kernel's id
+    of its boot; None if it is unknown.
     """
 
     serial: int
@@ -57,6 +58,7 @@ class Last:
     wall_ns: int
     ended: bool
     gap_told: str = ""
+    boot_id: str | None = None
 
 
 class BoundElsewhere(BadInput):

@@ -271,18 +271,38 @@ def test_gaps_are_told_once_with_their_length_and_cause(tmp_path: Path) -> None:
     check_all_there(ring, store)
 
 
-def test_after_a_boot_the_wall_clock_tells_how_long(tmp_path: Path) -> None:
-    ring, store = tmp_path / "ring", tmp_path / "store"
-    put(ring, 1, begin_ns=500 * SECOND)
-    path = put(ring, 2, begin_ns=0)
+def _set_clock(path: Path, by_ns: int) -> None:
+    """Move the wall clock of a recording."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
         for name in {"begin", "end", "at"} & line.keys():
-            line[name]["wall_ns"] += 600 * SECOND
+            line[name]["wall_ns"] += by_ns
     path.write_bytes(b"".join(map(line_bytes, lines)))
+
+
+def test_after_a_boot_the_wall_clock_tells_how_long(tmp_path: Path) -> None:
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    put(ring, 1, begin_ns=500 * SECOND)
+    _set_clock(put(ring, 2, begin_ns=0), 600 * SECOND)
     put(ring, 3, begin_ns=0)  # and after another one the clock was set back
     told = pulled(ring, store)
     assert [gap.ns for gap in told.gaps] == [97 * SECOND, None]
+
+
+@pytest.mark.parametrize("step_s", [3600, -3600])
+def test_within_a_boot_the_monotonic_clock_tells_how_long(tmp_path: Path, step_s: int) -> None:
+    """Also after the wall clock was set, if the recordings state their boot; the next pull knows that of the last."""
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    boots = ["1" * 36, "1" * 36, "1" * 36, "2" * 36]
+    begins = [0, 10, 20, 30]
+    gaps = []
+    for serial, (boot_id, begin_s) in enumerate(zip(boots, begins, strict=True), 1):
+        path = put(ring, serial, begin_ns=begin_s * SECOND)
+        as_services_write(path, boot_id=boot_id)
+        _set_clock(path, serial * step_s * SECOND)
+        gaps += [gap.ns for gap in pulled(ring, store).gaps]
+    rebooted = (7 + step_s) * SECOND
+    assert gaps == [7 * SECOND, 7 * SECOND, rebooted if rebooted >= 0 else None]
 
 
 def test_what_was_fetched_and_is_another_now_is_fetched_again(tmp_path: Path) -> None:
