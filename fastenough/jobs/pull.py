@@ -165,7 +165,7 @@ class _Pull:
         vanished = self._vanished(files)
         known = self._spool.refused()
         refused: dict[str, str] = {}
-        for file in sorted([*files, *vanished], key=lambda file: file.serial):
+        for file in (*vanished, *files):
             why = known.get(file.name) or self._refusal(file, grows=file == newest)
             if why:
                 refused[file.name] = why[:_MOST_REASON]
@@ -203,7 +203,10 @@ class _Pull:
         self._refused_serials.append(file.serial)
 
     def _vanished(self, files: list[RingFile]) -> list[RingFile]:
-        """Partly fetched recordings that the board has overwritten."""
+        """Partly fetched recordings that the board has overwritten, oldest first.
+
+        They are older than all in the ring, whose serials begin anew if it was recreated.
+        """
         there = {file.name for file in files}
         return [
             RingFile(int(name[:10]), name[11:].removesuffix(".jsonl"), name, 0)

@@ -332,6 +332,21 @@ def test_what_makes_room_while_it_is_pulled_is_kept_as_far_as_it_came(tmp_path: 
     assert rest(store) == []
 
 
+def test_a_ring_that_is_created_anew_has_lost_nothing(tmp_path: Path) -> None:
+    """Its serials begin again, below that of the recording of which a part was fetched."""
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    put(ring, 56)
+    path = put(ring, 57, intervals=6, begin_ns=57 * 3 * SECOND)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:4]))
+    assert pulled(ring, store).under_way
+    shutil.rmtree(ring)
+    runs = [path.stem[11:], *(put(ring, serial, begin_ns=(300 + 3 * serial) * SECOND).stem[11:] for serial in (1, 2))]
+    told = pulled(ring, store)
+    assert [one.run_id for one in told.stored] == runs
+    assert [(gap.after, gap.before, gap.dropped) for gap in told.gaps] == [(runs[0], runs[1], 0)]
+    assert rest(store) == []
+
+
 def _mode_of(line: bytes, **change: Any) -> bytes:
     return line_bytes(json.loads(line) | change)
 
