@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -31,12 +32,13 @@ _STAT_POLICY = 38
 
 
 def ordinary_policies(link: Link, pid: int) -> list[str]:
-    """Scheduling policies of the threads of a process; empty if one of them is real-time.
+    """Scheduling policies of the threads of a process, or of the single thread ``pid``; empty if one is real-time.
 
-    ``pid`` may be that of a thread.  Raises BadInput if there is no such process.
+    Raises BadInput if there is no such process.
     """
     policies: set[str] = set()
-    for path in [*link.glob(f"/proc/{pid}/task/*/stat"), f"/proc/{pid}/stat"]:
+    threads = [] if _is_thread(link, pid) else link.glob(f"/proc/{pid}/task/*/stat")
+    for path in [*threads, f"/proc/{pid}/stat"]:
         with suppress(OSError):
             fields = link.read(path).rpartition(b")")[2].split()
             number = int(fields[_STAT_POLICY])
@@ -44,6 +46,14 @@ def ordinary_policies(link: Link, pid: int) -> list[str]:
     if not policies:
         raise BadInput(f"--pid {pid}: no such process on {link.name}; list processes with ps -e")
     return [] if policies & _REAL_TIME else sorted(policies)
+
+
+def _is_thread(link: Link, pid: int) -> bool:
+    """Whether this is the id of a thread other than the main one, where /proc/PID/task has its siblings, too."""
+    with suppress(OSError):
+        group = re.search(rb"^Tgid:\s*(\d+)", link.read(f"/proc/{pid}/status"), re.MULTILINE)
+        return group is not None and int(group[1]) != pid
+    return False
 
 
 class MonitorRun:
