@@ -23,14 +23,14 @@ static void json_task(struct json *json, const char *prefix, const struct contex
 	json_member_int(json, key, task->prio >= 0 && task->prio < USER_PRIORITY_LEAST ? USER_PRIORITY_LEAST - task->prio : 0);
 }
 
-/* The task that had the CPU longest while the woken task waited.  The time of each holder begins where the previous ends. */
-static const struct holder *longest_holder(const struct finding *finding, uint64_t *longest_ns)
+/* The recorded task that had the CPU longest while the woken task waited; NULL if the last one, or an unrecorded one, had it
+ * longer.  The time of each holder begins where the previous ends. */
+static const struct holder *longest_holder(const struct finding *finding)
 {
 	const struct wakeup *wakeup = &finding->wakeup;
-	uint64_t from_ns = wakeup->runnable_ns;
+	uint64_t from_ns = wakeup->runnable_ns, longest_ns = 0;
 	const struct holder *longest = NULL;
 
-	*longest_ns = 0;
 	for (;;) {
 		const struct holder *next = NULL;
 
@@ -39,9 +39,9 @@ static const struct holder *longest_holder(const struct finding *finding, uint64
 			    (!next || finding->holders[i].until_ns < next->until_ns))
 				next = &finding->holders[i];
 		if (!next)
-			return longest;
-		if (next->until_ns - from_ns > *longest_ns) {
-			*longest_ns = next->until_ns - from_ns;
+			return wakeup->running_ns - from_ns > longest_ns ? NULL : longest;
+		if (next->until_ns - from_ns > longest_ns) {
+			longest_ns = next->until_ns - from_ns;
 			longest = next;
 		}
 		from_ns = next->until_ns;
@@ -52,8 +52,7 @@ static const struct holder *longest_holder(const struct finding *finding, uint64
 static const struct context *last_holder(const struct finding *finding)
 {
 	static struct context other;
-	uint64_t ns;
-	const struct holder *holder = longest_holder(finding, &ns);
+	const struct holder *holder = longest_holder(finding);
 
 	if (!holder || holder->pid == finding->before.pid)
 		return &finding->before;

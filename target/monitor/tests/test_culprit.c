@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The cause of wake-ups whose instants are known: the blamed task, and the time of interrupts and soft-IRQs. */
+/* The cause of wake-ups whose instants are known: the blamed task among those that had the CPU, and the time of interrupts and soft-IRQs. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,6 +64,32 @@ static void check_blamed_task(void)
 	check(!strstr(culprit_of(&run, &finding), "waited_for"));
 }
 
+/* The task that had the CPU until a time after the wake-up. */
+static struct holder holder(const struct finding *finding, const char *comm, int pid, uint64_t until_ns)
+{
+	struct holder holder = {.until_ns = finding->wakeup.runnable_ns + until_ns, .pid = pid};
+
+	memcpy(holder.comm, comm, strlen(comm));
+	return holder;
+}
+
+/* A wait of 930 us for several tasks, of which the kernel programs did not record all. */
+static void check_longest_holder(void)
+{
+	struct finding finding = wakeup(1 * US, 2 * US, 930 * US, 4 * US);
+
+	finding.holders[0] = holder(&finding, "first", 4, 30 * US);
+	check(has(&finding, "\"waited_for\":\"before\""));
+	finding.holders[1] = holder(&finding, "second", 5, 300 * US);
+	check(has(&finding, "\"waited_for\":\"before\""));
+	finding.holders[HOLDERS - 1] = holder(&finding, "before", 2, 930 * US);
+	check(has(&finding, "\"waited_for\":\"before\""));
+	finding.holders[1] = holder(&finding, "second", 5, 600 * US);
+	check(has(&finding, "\"waited_for\":\"second\""));
+	finding.holders[HOLDERS - 1] = holder(&finding, "earlier", 6, 0);
+	check(has(&finding, "\"waited_for\":\"second\""));
+}
+
 /* An interrupt of 60 us within a soft-IRQ of 80 us, before a wake-up that waits for both. */
 static void check_nested_interrupt(void)
 {
@@ -88,6 +114,7 @@ static void check_nested_interrupt(void)
 int main(void)
 {
 	check_blamed_task();
+	check_longest_holder();
 	check_nested_interrupt();
 	return failures != 0;
 }
