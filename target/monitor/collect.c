@@ -143,6 +143,7 @@ static void read_findings(struct monitor *monitor)
 {
 	uint64_t lost_findings = __atomic_load_n(&monitor->programs->bss->lost_findings, __ATOMIC_RELAXED);
 
+	monitor->findings_left = FINDINGS_A_CALL;
 	ring_buffer__consume(monitor->findings);
 	monitor->run->events_dropped += lost_findings - monitor->lost_findings;
 	monitor->lost_findings = lost_findings;

@@ -19,19 +19,27 @@ static void record_station(struct monitor *monitor, const struct finding *findin
 		run_finish(monitor->run);
 }
 
-void finding_receive(struct monitor *monitor, const struct finding *finding)
+int finding_receive(void *context, void *content, size_t size)
 {
+	struct monitor *monitor = context;
+	const struct finding *finding = content;
+
+	if (size < sizeof(*finding))
+		return 0;
 	if ((int)(finding->epoch - monitor->epoch) <= 0)
 		finding_record(monitor, finding);
 	else if (monitor->deferred_count < MAX_DEFERRED)
 		monitor->deferred[monitor->deferred_count++] = *finding;
 	else
 		monitor->run->events_dropped++;
+	return --monitor->findings_left ? 0 : -1;
 }
 
+/* Without a culprit if no event of it will be recorded: only maxima are, beyond the limit of events. */
 void finding_record(struct monitor *monitor, const struct finding *finding)
 {
-	const char *culprit = culprit_of(monitor->run, finding);
+	bool recorded = finding->maxima || monitor->run->events < MAX_EVENTS;
+	const char *culprit = recorded ? culprit_of(monitor->run, finding) : NULL;
 
 	for (unsigned station = 0; station < STATIONS; station++)
 		if ((finding->maxima | finding->over) >> station & 1)

@@ -97,6 +97,8 @@ struct finding {
 	struct holder holders[HOLDERS];
 };
 
+#define FINDINGS_BYTES (1 << 20) /* of the ring buffer of findings; a power of two */
+
 /* Interrupts without a device; only x86 has events for them. */
 #define VECTORS(V) V(local_timer) V(reschedule) V(call_function) V(call_function_single) V(irq_work) V(x86_platform_ipi) \
 	V(thermal_apic) V(error_apic) V(spurious_apic)

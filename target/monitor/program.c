@@ -161,13 +161,6 @@ static void map_banks(struct monitor *monitor)
 	monitor->banks = banks;
 }
 
-static int on_finding(void *monitor, void *finding, size_t size)
-{
-	if (size >= sizeof(struct finding))
-		finding_receive(monitor, finding);
-	return 0;
-}
-
 /* Why the kernel refused the programs; for EPERM, what is required beside the capabilities. */
 static const char *refusal(int error)
 {
@@ -193,9 +186,10 @@ bool programs_load(struct monitor *monitor)
 		return false;
 	}
 	map_banks(monitor);
-	monitor->findings = ring_buffer__new(bpf_map__fd(monitor->programs->maps.findings), on_finding, monitor, NULL);
+	/* Samples first: the last finding of a call ends the reading of all rings. */
+	monitor->findings = ring_buffer__new(bpf_map__fd(monitor->programs->maps.samples), sample_receive, monitor, NULL);
 	if (!monitor->findings ||
-	    ring_buffer__add(monitor->findings, bpf_map__fd(monitor->programs->maps.samples), sample_receive, monitor))
+	    ring_buffer__add(monitor->findings, bpf_map__fd(monitor->programs->maps.findings), finding_receive, monitor))
 		bad_input("the monitor's findings cannot be read: %s", strerror(errno));
 	return true;
 }

@@ -11,6 +11,10 @@
 struct monitor_bpf;
 struct ring_buffer;
 
+/* Maximum number of findings that one call reads: all that the ring buffer may hold when the call begins.  Without a limit,
+ * findings that arrive faster than they are recorded would keep it from returning. */
+#define FINDINGS_A_CALL (FINDINGS_BYTES / sizeof(struct finding))
+
 /* Maximum number of findings that wait for their interval. */
 #define MAX_DEFERRED 16
 
@@ -31,6 +35,7 @@ struct monitor {
 	uint64_t at_begin[MONITOR_COUNTERS], at_last[MONITOR_COUNTERS], now[MONITOR_COUNTERS];
 	struct instant stopped; /* when counting ended; 0: it has not */
 	uint64_t lost_findings; /* for which the ring buffer had no room */
+	unsigned findings_left; /* to be read by this call */
 	unsigned epoch;         /* being reported; findings of a later epoch wait, because they may belong to the next recording */
 	struct finding deferred[MAX_DEFERRED];
 	int deferred_count;
@@ -67,8 +72,8 @@ void monitor_begin_totals(struct run *run);
 
 /* finding.c: findings as events of the recording */
 void finding_record(struct monitor *monitor, const struct finding *finding);
-/* Records a finding, or defers it until its interval. */
-void finding_receive(struct monitor *monitor, const struct finding *finding);
+/* Callback of the ring buffer: records a finding, or defers it until its interval; -1 if it is the last one of this call. */
+int finding_receive(void *monitor, void *finding, size_t size);
 
 /* Stores every wake-up by a timer in a file of samples, with the expiry of its timer. */
 void samples_begin(struct monitor *monitor, const char *path);

@@ -25,7 +25,7 @@ struct task {
 
 struct finding_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
+	__uint(max_entries, FINDINGS_BYTES);
 };
 
 extern struct finding_map findings SEC(".maps");
