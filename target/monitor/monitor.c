@@ -14,7 +14,10 @@
 #include "registry.h"
 
 #define POLL_NS (100 * NS_PER_MS)
-#define OWN_PID_NAMESPACE 0xeffffffcu /* PROC_PID_INIT_INO of linux/proc_ns.h */
+
+/* Of linux/proc_ns.h: PROC_PID_INIT_INO and PROC_CGROUP_INIT_INO. */
+#define INITIAL_PID_NAMESPACE 0xeffffffcu
+#define INITIAL_CGROUP_NAMESPACE 0xeffffffbu
 
 /* Capabilities of <linux/capability.h>. */
 enum { ADMIN = 21, PERFMON = 38, BPF = 39 };
@@ -89,6 +92,19 @@ static const char *cgroup_root(void)
 	bad_input("--cgroup: this machine has no control groups of version 2 at %s", roots[0]);
 }
 
+static bool has_dots(const char *path)
+{
+	for (const char *name = path; name; name = strchr(name, '/')) {
+		size_t length;
+
+		name += strspn(name, "/");
+		length = strcspn(name, "/");
+		if (length && length <= 2 && !strncmp(name, "..", length))
+			return true;
+	}
+	return false;
+}
+
 /* Selects a group by its folder, or by the path in /proc/PID/cgroup after 0::.  Its ID is the inode of its folder. */
 static void choose_cgroup(struct filter *filter, const char *path)
 {
@@ -96,6 +112,8 @@ static void choose_cgroup(struct filter *filter, const char *path)
 	char whole[512];
 	struct stat folder;
 
+	if (has_dots(below))
+		bad_input("--cgroup: write the path without . and .., not %s", path);
 	snprintf(whole, sizeof(whole), "%s/%s", root, below);
 	if (stat(whole, &folder) || !S_ISDIR(folder.st_mode))
 		bad_input("no such control group: %s; name a folder of %s", path, root);
@@ -122,8 +140,6 @@ static struct filter choose_tasks(const struct settings *settings)
 		filter.comm_size = (fe_u32)strlen(chosen.comm);
 		memcpy(filter.comm, chosen.comm, filter.comm_size);
 	}
-	if (chosen.cgroup)
-		choose_cgroup(&filter, chosen.cgroup);
 	return filter;
 }
 
@@ -189,16 +205,27 @@ static const struct source monitor_source = {
 	.begin_totals = monitor_begin_totals,
 };
 
-/* True if process IDs here are those that BPF programs see: the initial PID namespace. */
-static bool knows_pids(struct run *run)
+static bool in_namespace(const char *path, ino_t inode)
 {
 	struct stat namespace;
 
-	if (!chosen.pid || stat("/proc/self/ns/pid", &namespace) || namespace.st_ino == OWN_PID_NAMESPACE)
-		return true;
-	run_not_applicable(run, "--pid: process IDs of this PID namespace (of a container) are not those of the kernel; run the "
-			   "monitor outside it, or select tasks by --comm or --cgroup");
-	return false;
+	return stat(path, &namespace) || namespace.st_ino == inode;
+}
+
+/* True if process IDs and control groups here are those that BPF programs see: of the initial namespaces. */
+static bool knows_tasks(struct run *run)
+{
+	if (chosen.pid && !in_namespace("/proc/self/ns/pid", INITIAL_PID_NAMESPACE)) {
+		run_not_applicable(run, "--pid: process IDs of this PID namespace (of a container) are not those of the kernel; run "
+				   "the monitor outside it, or select tasks by --comm");
+		return false;
+	}
+	if (chosen.cgroup && !in_namespace("/proc/self/ns/cgroup", INITIAL_CGROUP_NAMESPACE)) {
+		run_not_applicable(run, "--cgroup: paths of this cgroup namespace (of a container) are not those of the kernel; run "
+				   "the monitor outside it, or select tasks by --comm");
+		return false;
+	}
+	return true;
 }
 
 static void monitor_setup(struct run *run)
@@ -214,7 +241,11 @@ static void monitor_setup(struct run *run)
 	add_series(monitor);
 	if (chosen.samples)
 		samples_begin(monitor, chosen.samples);
-	if (!knows_pids(run) || !programs_load(monitor))
+	if (!knows_tasks(run))
+		return;
+	if (chosen.cgroup)
+		choose_cgroup(&monitor->filter, chosen.cgroup);
+	if (!programs_load(monitor))
 		return;
 	symbols_read();
 	run->source = &monitor->source;

@@ -165,3 +165,16 @@ def test_process_ids_of_another_namespace_are_refused(monitor_binary: Path) -> N
     assert by_pid.returncode == 5
     assert by_pid.stderr.count(b"\n") == 1
     assert by_name.returncode == 0
+
+
+@needs_root("namespaces and BPF")
+def test_control_groups_of_another_namespace_are_refused(monitor_binary: Path) -> None:
+    """Its paths begin below the kernel's root, so that no task would match."""
+    apart = ["unshare", "--cgroup", str(monitor_binary), "-q", "-D", "100ms"]
+    by_group, by_name = (
+        subprocess.run([*apart, *chosen], capture_output=True, check=False, timeout=60)
+        for chosen in (["--cgroup", "/"], ["--comm", "sh"])
+    )
+    assert by_group.returncode == 5
+    assert by_group.stderr.count(b"\n") == 1 and b"cgroup namespace" in by_group.stderr
+    assert by_name.returncode == 0
