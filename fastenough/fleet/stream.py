@@ -128,7 +128,12 @@ class ChunkStream:
                 raise
 
     async def state(self) -> StreamState:
-        info = await self._context.stream_info(STREAM)
+        """The state of the stream, which is created again if the server has lost it."""
+        try:
+            info = await self._context.stream_info(STREAM)
+        except NotFoundError:
+            await self._make()
+            info = await self._context.stream_info(STREAM)
         return StreamState(str(info.created), info.state.last_seq)
 
     async def read(self, shard: int, after: int, most: int) -> list[Message]:
