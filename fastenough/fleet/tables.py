@@ -192,10 +192,16 @@ def _name_of_day(begin_s: int) -> str:
     return f"fleet_interval_{datetime.fromtimestamp(begin_s, UTC):%Y%m%d}"
 
 
+def oldest_kept_s(now_s: float) -> int:
+    """Begin of the oldest day of which single intervals are stored."""
+    return (int(now_s) // DAY_S - KEPT_DAYS) * DAY_S
+
+
 def ensure_days(connection: Connection, days: Collection[int]) -> None:
     """Make the missing partitions of days since 1970, before anything is inserted; SQLite has none.
 
-    To make one, a transaction waits for all others that insert, and these for it until it ends.
+    To make one, a transaction waits for all others that insert, and these for it until it ends: callers omit days that
+    `drop_before` deletes.
     """
     if connection.dialect.name != "postgresql":
         return
@@ -218,7 +224,7 @@ def _has_day(connection: Connection, begin_s: int) -> bool:
 
 def drop_before(connection: Connection, now_s: int) -> None:
     """Delete the single intervals of days that ended more than `KEPT_DAYS` days ago."""
-    oldest_s = (now_s // DAY_S - KEPT_DAYS) * DAY_S
+    oldest_s = oldest_kept_s(now_s)
     if connection.dialect.name != "postgresql":
         connection.execute(INTERVAL.delete().where(INTERVAL.c.begin_s < oldest_s))
         return

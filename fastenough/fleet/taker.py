@@ -18,7 +18,7 @@ from sqlalchemy.exc import DataError
 
 from fastenough.fleet import tables
 from fastenough.fleet.ahead import AheadPart, AheadRuns, is_board_on_time
-from fastenough.fleet.archive import ArchiveRow, EventRow, FleetArchive, PartPlace, archived_name
+from fastenough.fleet.archive import ArchiveRow, EventRow, FleetArchive, PartPlace, archived_name, month_of
 from fastenough.fleet.archived_events import event_rows
 from fastenough.fleet.chunk import Chunk, Stored, unpacked
 from fastenough.fleet.stream import ChunkStream, Message, StreamState, fitting, is_full
@@ -32,7 +32,7 @@ from fastenough.history.rollups import DAY_S
 from fastenough.history.schema import CURSOR
 from fastenough.history.summaries import put_summaries
 from fastenough.model import BadInput, FastenoughError
-from fastenough.recording import Event, Head, Interval
+from fastenough.recording import Event, Head, Instant, Interval
 from fastenough.recording.histogram import bucket_lowest
 from fastenough.recording.reader import head_of, part_of
 
@@ -44,8 +44,8 @@ _SAY_AGAIN_S = 60.0
 _CLEAN_S = 3600.0
 _MOST_BOOTS = 200
 _MOST_TYPE = 200
-_MOST_DAYS = 64
-"""In one chunk: each day is a table in PostgreSQL."""
+_MOST_PARTITIONS = 32
+"""Types and months in one transaction, and in one chunk: each is a file in each table of the archive."""
 _MOST_REPEATED = 32 << 10
 """Length of a head that stays in memory for the next chunk: thousands do."""
 _PUBLISHES = "publishes"
@@ -75,6 +75,7 @@ class _Content:
 
     ``before``: by number of an interval, the events between the one before and it.  ``intervals``: without those ahead
     of this machine's clock.  ``waiting``: those ahead that the board is to keep; ``next``: the number after all others.
+    ``months``: of the intervals and their events in the archive.
     """
 
     chunk: Chunk
@@ -84,6 +85,7 @@ class _Content:
     before: Mapping[int, Sequence[Event]]
     waiting: AheadPart | None
     next: int
+    months: frozenset[str]
 
     @property
     def name(self) -> str:
@@ -186,12 +188,13 @@ class Shard:
         return Taken(after, (), (RefusedChunk(messages[0].machine, reason),))
 
     def _store_all(self, position: ShardPosition, messages: Sequence[Message]) -> Taken:
-        contents, refused = _parsed(messages, self._history.wall_s())
-        after = replace(position, sequence=messages[-1].sequence)
+        now_s = self._history.wall_s()
+        contents, refused, sequence = _parsed(messages, now_s)
+        after = replace(position, sequence=sequence)
         with self._history.writing() as connection:
             _require_unchanged(connection, self.number, position)
-            tables.ensure_days(connection, _days_of(interval for content in contents for interval in content.intervals))
-            writing = _Writing(connection, contents, self._site, self._history.wall_s())
+            tables.ensure_days(connection, _kept_days(contents, now_s))
+            writing = _Writing(connection, contents, self._site, now_s)
             for content in contents:
                 writing.add(content)
             writing.finish()
@@ -200,7 +203,7 @@ class Shard:
             put_position(connection, self.number, after)
             if writing.boards:
                 declare_boards(connection, writing.boards)
-                put_summaries(connection, writing.boards, int(self._history.wall_s()))
+                put_summaries(connection, writing.boards, int(now_s))
         return Taken(after, tuple(writing.answers.values()), (*refused, *writing.refused))
 
 
@@ -222,9 +225,10 @@ def _require_unchanged(connection: Connection, shard: int, position: ShardPositi
         raise FastenoughError(f"another taker stores shard {shard:x}")
 
 
-def _days_of(intervals: Iterable[Interval]) -> set[int]:
-    """Days since 1970 on which intervals begin."""
-    return {interval.begin_wall_ns // 10**9 // DAY_S for interval in intervals}
+def _kept_days(contents: Iterable[_Content], now_s: float) -> set[int]:
+    """Days since 1970 of which single intervals are stored."""
+    begins_s = (interval.begin_wall_ns // 10**9 for content in contents for interval in content.intervals)
+    return {begin_s // DAY_S for begin_s in begins_s if begin_s >= tables.oldest_kept_s(now_s)}
 
 
 def _is_of_content(error: Exception) -> bool:
@@ -239,14 +243,22 @@ def _kind_of(error: Exception) -> str:
     return type(cause).__name__
 
 
-def _parsed(messages: Sequence[Message], now_s: float) -> tuple[list[_Content], list[RefusedChunk]]:
-    contents, refused = [], []
+def _parsed(messages: Sequence[Message], now_s: float) -> tuple[list[_Content], list[RefusedChunk], int]:
+    """The first contents, at least one, that fit into one transaction; refused messages, and the number of the last."""
+    contents, refused, sequence = list[_Content](), list[RefusedChunk](), 0
+    partitions = set[tuple[str, str]]()
     for message in messages:
         try:
-            contents.append(_content(unpacked(message.payload, message.machine), now_s))
+            content = _content(unpacked(message.payload, message.machine), now_s)
         except BadInput as error:
             refused.append(RefusedChunk(message.machine, str(error)))
-    return contents, refused
+        else:
+            partitions |= {(content.chunk.type, month) for month in content.months}
+            if contents and len(partitions) > _MOST_PARTITIONS:
+                break
+            contents.append(content)
+        sequence = message.sequence
+    return contents, refused, sequence
 
 
 def _content(chunk: Chunk, now_s: float) -> _Content:
@@ -261,12 +273,19 @@ def _content(chunk: Chunk, now_s: float) -> _Content:
     waiting = [] if is_board_on_time(chunk, now_s) else _waiting(intervals, now_s)
     after = chunk.first + len(intervals) - len(waiting) if intervals else chunk.oldest
     intervals = tuple(map(_as_measured, filter(_is_dated, _without_ahead(intervals, now_s))))
-    if len(_days_of(intervals)) > _MOST_DAYS:
-        raise BadInput(f"{name}: a chunk has intervals of more than {_MOST_DAYS} days")
     known = [part for part in parts if not isinstance(part, Event) or not is_ahead(part.at.wall_ns, now_s)]
-    events = tuple(part for part in known if isinstance(part, Event))
-    chunk = replace(chunk, lines=())
-    return _Content(chunk, head, intervals, events, _events_before(known), _ahead_part(waiting), after)
+    events, before = tuple(part for part in known if isinstance(part, Event)), _events_before(known)
+    months = _months(intervals, before)
+    if len(months) > _MOST_PARTITIONS:
+        raise BadInput(f"{name}: a chunk has intervals or events of more than {_MOST_PARTITIONS} months")
+    return _Content(replace(chunk, lines=()), head, intervals, events, before, _ahead_part(waiting), after, months)
+
+
+def _months(intervals: Sequence[Interval], before: Mapping[int, Sequence[Event]]) -> frozenset[str]:
+    """Months of the intervals and of the events before them, as in the archive."""
+    begins_ns = {interval.begin_wall_ns for interval in intervals}
+    events_ns = {_event_ns(event.at, interval) for interval in intervals for event in before[interval.seq]}
+    return frozenset(month_of(time_ns // 10**9) for time_ns in begins_ns | events_ns)
 
 
 def _is_dated(interval: Interval) -> bool:
@@ -280,16 +299,16 @@ def _as_measured(interval: Interval) -> Interval:
     return replace(interval, begin_wall_ns=interval.end_wall_ns - length_ns)
 
 
-def _event_as_measured(event: EventRow, interval: Interval) -> EventRow:
-    """The event by the wall clock at the end of its interval, if this was set by a second or more in between.
+def _event_ns(at: Instant, interval: Interval) -> int:
+    """The time of an event, by the wall clock at the end of its interval if this was set by 1 s or more in between.
 
     In suspend the wall clock continues and CLOCK_MONOTONIC stops: the event may then be before or after it, and its own
     time is kept.
     """
-    at_ns = interval.end_wall_ns - (interval.end_mono_ns - event.mono_ns)
-    within = interval.begin_mono_ns <= event.mono_ns <= interval.end_mono_ns
-    was_set = abs(at_ns - event.at_ns) >= 10**9 and not interval.counters.get("suspended_ns")
-    return replace(event, at_ns=at_ns) if within and was_set else event
+    at_ns = interval.end_wall_ns - (interval.end_mono_ns - at.mono_ns)
+    within = interval.begin_mono_ns <= at.mono_ns <= interval.end_mono_ns
+    was_set = abs(at_ns - at.wall_ns) >= 10**9 and not interval.counters.get("suspended_ns")
+    return at_ns if within and was_set else at.wall_ns
 
 
 def _without_ahead(intervals: Sequence[Interval], now_s: float) -> tuple[Interval, ...]:
@@ -473,12 +492,16 @@ class _Writing:
                 "max_ns": row.max_ns,
             }
             for row in rows
+            if row.begin_ns // 10**9 >= tables.oldest_kept_s(self._now_s)
         ]
         kind, machine = content.chunk.type, content.chunk.machine
         self.rows += [(kind, row) for row in rows]
         for interval in new:
             events = event_rows(machine, content.chunk.run, content.head, interval.seq, content.before[interval.seq])
-            self.events += [(kind, _event_as_measured(event, interval)) for event in events]
+            measured = (
+                replace(event, at_ns=_event_ns(Instant(event.mono_ns, event.at_ns), interval)) for event in events
+            )
+            self.events += [(kind, event) for event in measured]
 
     def _machine_fault(self, content: _Content) -> str:
         """Why chunks of this machine are refused, or empty; a boot id that returns after another shows two machines."""

@@ -7,7 +7,7 @@ import asyncio
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -477,6 +477,43 @@ def test_days_that_are_over_leave_the_database_but_not_the_archive(bench: ShardB
     assert bench.archive.count() == CPUS
 
 
+def test_only_the_archive_and_the_sums_have_intervals_of_days_that_are_over(bench: ShardBench) -> None:
+    """Else a board with old times would make a partition of each day, which stops all takers meanwhile."""
+    days = tables.KEPT_DAYS + 2
+    daily = SimulatedBoard(0, float(DAY_S), BEGIN_S // DAY_S * DAY_S - days * DAY_S, 0.0)
+    bench.store(daily.chunk(0, days))
+    with bench.history.reading() as connection:
+        stored = set(connection.execute(select(tables.INTERVAL.c.interval)).scalars())
+        assert connection.execute(select(func.sum(HOUR.c.count))).scalar() == days * CPUS * 200
+    assert stored == set(range(days - tables.KEPT_DAYS, days))
+    assert bench.archive.count() == days * CPUS
+
+
+def test_a_transaction_is_limited_by_the_months_of_its_contents(bench: ShardBench) -> None:
+    """Each one is a file; the next transaction begins with what was left."""
+    monthly = _monthly(60)
+    assert bench.store(*(monthly.chunk(first, 20) for first in (0, 20, 40))).position.sequence == 1
+    assert bench.store(*(monthly.chunk(first, 20) for first in (20, 40))).position.sequence == 2
+    assert bench.archive.count() == 40 * CPUS
+
+
+def _monthly(months: int) -> SimulatedBoard:
+    """A board whose last interval before `BEGIN_S` is the last of so many; each is in another month."""
+    return SimulatedBoard(0, _MONTH_S, BEGIN_S - months * _MONTH_S, 0.0)
+
+
+def _with_events(board: SimulatedBoard, times: Iterable[tuple[float, float]]) -> Chunk:
+    """The first interval of a board, after events at these times (CLOCK_MONOTONIC, wall clock)."""
+    chunk = board.chunk(0, 1)
+    events = [
+        b'{"type":"event","kind":"note","at":{"mono_ns":%d,"wall_ns":%d}}\n' % (mono_s * 1e9, wall_s * 1e9)
+        for mono_s, wall_s in times
+    ]
+    return replace(chunk, lines=(*events, *chunk.lines))
+
+
+_MONTH_S = 31.0 * DAY_S
+_LONG = SimulatedBoard(0, 33 * _MONTH_S, BEGIN_S - 33 * _MONTH_S, 0.0)
 _SHORT_EVENT = b'{"type":"event","kind":"note","at":{"mono_ns":1,"wall_ns":1}}\n'
 
 
@@ -498,7 +535,9 @@ _SHORT_EVENT = b'{"type":"event","kind":"note","at":{"mono_ns":1,"wall_ns":1}}\n
         replace(board().chunk(0, 1), first=1).packed(),
         replace(board().chunk(0, 1), head=board(1).head()).packed(),
         replace(board().chunk(0, 1), lines=(b"[1]\n",)).packed(),
-        SimulatedBoard(0, 86400.0, BEGIN_S - 100 * 86400, 0.0).chunk(0, 65).packed(),
+        _monthly(33).chunk(0, 33).packed(),
+        _with_events(board(), ((0, number * _MONTH_S) for number in range(33))).packed(),
+        _with_events(_LONG, ((_LONG.begin_s + number * _MONTH_S, 0) for number in range(33))).packed(),
         replace(board().chunk(0, 1), lines=(20_000 * _SHORT_EVENT, *board().chunk(0, 1).lines)).packed(),
         replace(board().chunk(0, 1), lines=(20_000 * b"\r", *board().chunk(0, 1).lines)).packed(),
     ],
