@@ -222,16 +222,21 @@ def _has_day(connection: Connection, begin_s: int) -> bool:
     return name.scalar() is not None
 
 
-def drop_before(connection: Connection, now_s: int) -> None:
-    """Delete the single intervals of days that ended more than `KEPT_DAYS` days ago."""
+def drop_before(history: History, now_s: float) -> None:
+    """Delete the single intervals of days that ended more than `KEPT_DAYS` days ago.
+
+    Each partition is dropped in a transaction of its own: the locks of all of them may exceed the server's memory.
+    """
     oldest_s = oldest_kept_s(now_s)
-    if connection.dialect.name != "postgresql":
-        connection.execute(INTERVAL.delete().where(INTERVAL.c.begin_s < oldest_s))
+    if history.engine.dialect.name != "postgresql":
+        with history.writing() as connection:
+            connection.execute(INTERVAL.delete().where(INTERVAL.c.begin_s < oldest_s))
         return
+    with history.reading() as connection:
+        names = connection.scalars(
+            text("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'fleet_interval'::regclass")
+        ).all()
     oldest = _name_of_day(oldest_s)
-    names = connection.scalars(
-        text("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'fleet_interval'::regclass")
-    )
-    for name in list(names):
-        if name < oldest:
-            connection.execute(text(f"DROP TABLE {name}"))
+    for name in (name for name in names if name < oldest):
+        with history.writing() as connection:
+            connection.execute(text(f"DROP TABLE IF EXISTS {name}"))

@@ -153,8 +153,7 @@ class Shard:
 
     def drop_old_days(self) -> None:
         """Delete the single intervals that the database no longer keeps."""
-        with self._history.writing() as connection:
-            tables.drop_before(connection, int(self._history.wall_s()))
+        tables.drop_before(self._history, self._history.wall_s())
 
     def refresh_summaries(self) -> None:
         """Compute again the outdated summaries, by which pages search and sort boards."""
@@ -575,6 +574,7 @@ class Taker:
         self._stream, self._shards = stream, shards
         self._gather_s, self._say = gather_s, say
         self._turn = asyncio.Lock()
+        self._cleaned_s = -_CLEAN_S
 
     async def run(self) -> None:
         """Raises BadInput if the archive is that of another database."""
@@ -599,7 +599,7 @@ class Taker:
         oldest = [message.sequence for message in await self._stream.read(shard.number, 0, 1)]
         async with self._turn:
             position = await asyncio.to_thread(shard.position, state, oldest[0] if oldest else None)
-        forgotten_s, cleaned_s = time.monotonic(), -_CLEAN_S
+        forgotten_s = time.monotonic()
         while True:
             messages = await self._stream.read(shard.number, position.sequence, _MOST)
             if messages:
@@ -615,10 +615,10 @@ class Taker:
                 if shard.number == 0:
                     async with self._turn:
                         await asyncio.to_thread(shard.refresh_summaries)
-            if shard.number == 0 and time.monotonic() - cleaned_s > _CLEAN_S:
+            if shard.number == 0 and time.monotonic() - self._cleaned_s > _CLEAN_S:
+                self._cleaned_s = time.monotonic()  # a failed attempt is repeated as late: other work must not wait
                 async with self._turn:
                     await asyncio.to_thread(shard.drop_old_days)
-                cleaned_s = time.monotonic()
             is_behind = bool(messages) and position.sequence < messages[-1].sequence
             if not is_behind and not is_full(messages, _MOST):
                 await asyncio.sleep(self._gather_s)

@@ -17,7 +17,7 @@ import zstandard
 from pyarrow import parquet
 from sqlalchemy import event, func, select
 
-from fastenough.fleet import stream, tables
+from fastenough.fleet import stream, tables, taker
 from fastenough.fleet.archive import FleetArchive, Partition
 from fastenough.fleet.chunk import SHARDS, Chunk, Stored, stated_size, unpacked
 from fastenough.fleet.simulated import CPUS, SimulatedBoard
@@ -38,7 +38,7 @@ from fastenough.history import (
 )
 from fastenough.history.rollups import DAY_S
 from fastenough.history.schema import ALL_CPUS, HOUR, MONTH
-from fastenough.model import BadInput, FastenoughError
+from fastenough.model import BadInput, FastenoughError, Unavailable
 from tests.support.fleet_shard import BEGIN_S, STREAM, ShardBench, board, fail_after_the_part, intervals
 from tests.support.postgresql import running_server
 
@@ -420,6 +420,44 @@ def test_a_taker_ends_if_the_archive_is_of_another_database(tmp_path: Path, benc
         asyncio.run(asyncio.wait_for(Taker(_Stream(), shards, 0.1, printed.append).run(), 60))
     assert printed == []
     assert bench.stored() == intervals(1)
+
+
+class _LockedShard(Shard):
+    """One whose partitions cannot be dropped; it counts the attempts, and sees the summaries refreshed."""
+
+    attempts, refreshed = 0, False
+
+    def drop_old_days(self) -> None:
+        self.attempts += 1
+        raise Unavailable("out of shared memory")
+
+    def refresh_summaries(self) -> None:
+        self.refreshed = True
+
+
+class _IdleStream(_Stream):
+    """One that forgets nothing."""
+
+    async def forget(self, shard: int, up_to: int) -> None:
+        pass
+
+
+def test_other_work_continues_if_old_days_cannot_be_dropped(bench: ShardBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each failure restarts the shard."""
+    monkeypatch.setattr(taker, "_FORGET_S", 0.0)
+    monkeypatch.setattr(taker, "_AGAIN_S", 0.0)
+    shard, printed = _LockedShard(bench.history, bench.archive, 0), list[str]()
+
+    async def run() -> None:
+        task = asyncio.create_task(Taker(_IdleStream(), [shard], 0.01, printed.append).run())
+        while len(printed) < 2 and not shard.refreshed:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    assert (shard.attempts, shard.refreshed, len(printed)) == (1, True, 1)
 
 
 @pytest.mark.slow
