@@ -22,8 +22,11 @@ _MACHINE_ID = re.compile(r"[0-9a-f]{32}")
 _RUN = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _MOST_PACKED = 1 << 20
 _MOST_BYTES = 16 << 20
+_MOST_HEAD = 1 << 20
+_MOST_MORE = 1 << 20
+"""Bytes of all lines but the longest; the publisher sends at most as much in addition to the first interval."""
 _MOST_LINES = 1 << 14
-"""The publisher sends at most 1 MiB of lines beside the first interval; an event has more than 64 bytes."""
+"""An event has more than 64 bytes."""
 _MOST_INTERVALS = 1 << 40
 _MOST_NS = 1 << 63
 
@@ -111,6 +114,8 @@ def unpacked(payload: bytes, machine: str) -> Chunk:
     if now_ns is not None and not _is_number(now_ns, _MOST_NS):
         raise BadInput(f"a chunk of {machine} has no valid time of its board")
     head, *lines = _lines_of(rest, machine)
+    if len(head) > _MOST_HEAD or sum(map(len, lines)) - max(map(len, lines), default=0) > _MOST_MORE:
+        raise BadInput(f"a chunk of {machine} has more than 1 MiB of head, or of lines without the longest one")
     return Chunk(machine, kind[:200], run, preface["first"], preface["oldest"], head, tuple(lines), now_ns)
 
 

@@ -552,6 +552,7 @@ def _with_events(board: SimulatedBoard, times: Iterable[tuple[float, float]]) ->
 
 _MONTH_S = 31.0 * DAY_S
 _LONG = SimulatedBoard(0, 33 * _MONTH_S, BEGIN_S - 33 * _MONTH_S, 0.0)
+_LONG_EVENT = b'{"type":"event","kind":"note","at":{"mono_ns":1,"wall_ns":1}%s}\n' % (900 * b" ")
 _SHORT_EVENT = b'{"type":"event","kind":"note","at":{"mono_ns":1,"wall_ns":1}}\n'
 
 
@@ -577,6 +578,8 @@ _SHORT_EVENT = b'{"type":"event","kind":"note","at":{"mono_ns":1,"wall_ns":1}}\n
         _with_events(board(), ((0, number * _MONTH_S) for number in range(33))).packed(),
         _with_events(_LONG, ((_LONG.begin_s + number * _MONTH_S, 0) for number in range(33))).packed(),
         replace(board().chunk(0, 1), lines=(20_000 * _SHORT_EVENT, *board().chunk(0, 1).lines)).packed(),
+        replace(board().chunk(0, 1), lines=(1200 * _LONG_EVENT, *board().chunk(0, 1).lines)).packed(),
+        replace(board().chunk(0, 1), head=board().head()[:-2] + b" " * (1 << 20) + b"}\n").packed(),
         replace(board().chunk(0, 1), lines=(20_000 * b"\r", *board().chunk(0, 1).lines)).packed(),
     ],
     ids=lambda payload: f"{len(payload)} bytes",
