@@ -94,3 +94,31 @@ def test_only_a_policy_of_a_killed_set_up_is_removed(set_up: SetUp, foreign: boo
         process.wait(60)
     assert process.returncode == 0
     assert set_up.policy.exists() == foreign
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_an_environment_without_pip_is_made_again(set_up: SetUp, complete: bool) -> None:
+    programs = set_up.folder / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("python", "pip") if complete else ("python",):
+        (programs / name).touch(0o755)
+    set_up.program("python3", f'[ "$1" = -c ] || echo "$@" >>{set_up.folder}/calls')
+    with set_up.start("make_environment") as process:
+        process.wait(60)
+    calls = set_up.folder / "calls"
+    assert (process.returncode, calls.exists()) == (0, not complete)
+    assert complete or calls.read_text() == "-m venv --clear .venv\n"
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_npm_packages_are_installed_again_if_npm_did_not_end(set_up: SetUp, complete: bool) -> None:
+    shutil.copytree(ROOT / "setup" / "npm", set_up.folder / "setup" / "npm")
+    installed = set_up.folder / "build" / "npm"
+    (installed / "node_modules").mkdir(parents=True)
+    shutil.copy(ROOT / "setup" / "npm" / "package-lock.json", installed)
+    if complete:
+        (installed / "node_modules" / ".package-lock.json").touch()
+    set_up.program("npm", f": >{set_up.folder}/called")
+    with set_up.start("install_npm test") as process:
+        process.wait(60)
+    assert (process.returncode, (set_up.folder / "called").exists()) == (0, not complete)
