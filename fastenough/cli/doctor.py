@@ -30,7 +30,7 @@ from fastenough.implementations.linux_kernel import MODULE
 from fastenough.link import Link, LocalLink, find_probe
 from fastenough.loads import LOADS, TOOL_PACKAGES
 from fastenough.model import ExitStatus, FastenoughError, NotApplicable
-from fastenough.settings import journals, restore, restored_text, unrestored
+from fastenough.settings import BoardBusy, journals, restore, restored_text, unrestored
 
 
 def _probe(inspected: InspectedBoard) -> Diagnosis:
@@ -199,8 +199,10 @@ def _changed_settings(inspected: InspectedBoard) -> Diagnosis:
     for journal in journals(inspected.link):
         try:
             left += unrestored(inspected.link, journal)
-        except FastenoughError as reason:
+        except BoardBusy as reason:
             return Diagnosis("settings", Condition.LIMITED, str(reason), "wait for it to end")
+        except FastenoughError as reason:
+            return Diagnosis("settings", Condition.LIMITED, str(reason))
     if left:
         return Diagnosis(
             "settings",

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from fastenough import words
 from fastenough.link import Link
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.recording import head
@@ -68,6 +69,7 @@ _FILES = tuple(pattern for setting in SETTINGS.values() for pattern in setting.f
 
 _INVALID_VALUE = (errno.EINVAL, errno.ERANGE, errno.EOVERFLOW, errno.E2BIG)
 """Errors of the kernel for a value that it can never have had."""
+_BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 _FIX = "restore it with fastenough doctor --restore, as root or with sudo"
 
 STATE_SETTING = "FASTENOUGH_STATE"
@@ -123,17 +125,27 @@ def journals(link: Link) -> list[Path]:
 
 def unrestored(link: Link, journal: Path) -> tuple[str, ...]:
     """Return the places that a killed bench left changed since boot; raise FastenoughError while
-    a bench holds the journal."""
+    a bench holds the journal, or if the id of the boot is unknown."""
     with locked(journal) as opened:
-        boot_id = _boot_id(link)
-        return tuple(place_name(entry, link) for entry in opened.entries() if entry.get("boot_id") == boot_id)
+        return tuple(place_name(entry, link) for entry in _of_this_boot(opened.entries(), _boot_id(link), journal))
 
 
 def _boot_id(link: Link) -> str | None:
     try:
-        return link.read("/proc/sys/kernel/random/boot_id").decode(errors="replace").strip()
+        return link.read(_BOOT_ID_FILE).decode(errors="replace").strip()
     except OSError:
         return None
+
+
+def _of_this_boot(entries: Sequence[JournalEntry], boot_id: str | None, journal: Path) -> list[JournalEntry]:
+    """Return the entries of this boot; raise FastenoughError if they are unknown because its id is."""
+    if entries and boot_id is None:
+        raise FastenoughError(
+            f"{journal} lists {words.counted(len(entries), 'original value')}, and whether the board was rebooted "
+            f"since is unknown, because {_BOOT_ID_FILE} cannot be read; make it readable, then run "
+            "fastenough doctor --restore"
+        )
+    return [entry for entry in entries if entry.get("boot_id") == boot_id]
 
 
 def is_in_effect(link: Link, name: str, requested: Requested) -> bool:
@@ -231,6 +243,8 @@ class Settings:
         unchanged = head.RecordedSetting(name + place.suffix, value, original, **place.label())
         if original == value:
             return unchanged
+        if self._boot_id is None:
+            return replace(unchanged, reason=f"not changed, because {_BOOT_ID_FILE} cannot be read")
         entries = [*self._dependents(place), self._entry(place, original)]
         try:
             for entry in entries:
@@ -250,6 +264,7 @@ class Settings:
         return replace(unchanged, in_effect=in_effect, reason=reason if in_effect != value else None)
 
     def _entry(self, place: Place, original: str) -> JournalEntry:
+        assert self._boot_id is not None, "nothing is changed in an unknown boot"
         return {"boot_id": self._boot_id, "place": place.entry(), "original": original}
 
     def _dependents(self, place: Place) -> list[JournalEntry]:
@@ -281,7 +296,7 @@ class Settings:
     def _restore_own(self) -> tuple[str, ...]:
         """Restore the values in this journal; return their places."""
         damaged = self._journal.damaged()
-        entries = [entry for entry in self._journal.entries() if entry.get("boot_id") == self._boot_id]
+        entries = _of_this_boot(self._journal.entries(), self._boot_id, self._path)
         failed: list[tuple[JournalEntry, str]] = []
         restored: list[JournalEntry] = []
         for entry in reversed(entries):

@@ -33,10 +33,10 @@ class JournalEntry(TypedDict, total=False):
     """An entry of the journal: the boot, the place as ``Place.entry`` describes it, its original value, and the place
     that must have its original value first, if there is one (``needs``).
 
-    Only ``place`` was checked; the others may be missing or have any value.
+    Only ``boot_id`` and ``place`` were checked; the others may be missing or have any value.
     """
 
-    boot_id: object
+    boot_id: Required[str]
     place: Required[Mapping[str, object]]
     original: object
     needs: object
@@ -174,7 +174,11 @@ class Journal:
                 entry = json.loads(line)
             except (ValueError, RecursionError):
                 entry = None
-            if isinstance(entry, dict) and isinstance(entry.get("place"), dict):
+            if (
+                isinstance(entry, dict)
+                and isinstance(entry.get("place"), dict)
+                and isinstance(entry.get("boot_id"), str)
+            ):
                 entries.append(cast(JournalEntry, entry))
             else:
                 damaged.append((line.decode(errors="replace"), "not an entry of a setting"))

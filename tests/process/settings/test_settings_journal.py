@@ -207,7 +207,7 @@ journal = Journal(Path(sys.argv[1]))
 noted = 0
 try:
     while noted < 10_000:
-        journal.append({"place": {"kind": "file", "path": "/" + "x" * 700}, "original": str(noted)})
+        journal.append({"boot_id": "aaaa", "place": {"kind": "file", "path": "/" + "x" * 700}, "original": str(noted)})
         noted += 1
 except FastenoughError as error:
     print(error)

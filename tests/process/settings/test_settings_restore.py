@@ -20,7 +20,7 @@ from fastenough.link.base import Completed
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.recording.head import RecordedSetting
 from fastenough.recording.parsing import changes
-from fastenough.settings import SETTINGS, STATE_SETTING, Settings, default_journal, restore, run_journal
+from fastenough.settings import SETTINGS, STATE_SETTING, Settings, default_journal, restore, run_journal, unrestored
 from fastenough.settings.place import FilePlace, TaskPlace, start_ticks
 from fastenough.settings.setting import Requested
 from tests.support.huge_pages import HUGE_PAGES, other_value
@@ -292,6 +292,48 @@ def test_first_original_wins(tmp_path: Path) -> None:
     settings = Settings(link, tmp_path / "journal")
     assert len(settings.restored) == 2
     assert _value(link, CPUFREQ.format(0, "governor")) == "first"
+
+
+class _WithoutBootId(FakeLink):
+    """A board whose boot id cannot be read at first."""
+
+    failures = 1
+
+    def read(self, path: str) -> bytes:
+        if path in BOOT_ID and self.failures:
+            self.failures -= 1
+            raise OSError(24, "Too many open files")
+        return super().read(path)
+
+
+def test_original_values_of_an_unknown_boot_are_neither_restored_nor_discarded(tmp_path: Path) -> None:
+    path = CPUFREQ.format(0, "governor")
+    link = _WithoutBootId({path: "powersave\n"} | BOOT_ID)
+    journal = tmp_path / "journal"
+    content = _noted("bbbb", "other") + _noted("aaaa", "original")
+    journal.write_bytes(content)
+    with pytest.raises(FastenoughError, match=r"lists 2 original values, .*boot_id cannot be read; make it readable"):
+        Settings(link, journal)
+    assert journal.read_bytes() == content and _value(link, path) == "powersave"
+    link.failures = 1
+    with pytest.raises(FastenoughError, match="boot_id cannot be read"):
+        unrestored(link, journal)
+    assert unrestored(link, journal) == (path,)
+    assert Settings(link, journal).restored == (path,)
+    assert journal.read_bytes() == b"" and _value(link, path) == "original"
+
+
+def test_nothing_is_changed_in_an_unknown_boot(tmp_path: Path) -> None:
+    """Whether it would have to be restored could not be known later."""
+    link = _WithoutBootId({CPUFREQ.format(0, "governor"): "powersave\n"} | BOOT_ID | ONLINE)
+    link.write(CPUFREQ.format(0, "available_governors"), b"performance powersave\n")
+    with Settings(link, tmp_path / "journal") as settings:
+        (entry,) = settings.apply("governor", "performance")
+    assert (entry.in_effect, (entry.reason or "").split(":")[0]) == (
+        "powersave",
+        f"not changed, because {next(iter(BOOT_ID))} cannot be read",
+    )
+    assert _value(link, CPUFREQ.format(0, "governor")) == "powersave"
 
 
 @pytest.mark.parametrize("by", ["the next campaign", "doctor"])
