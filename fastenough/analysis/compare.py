@@ -85,6 +85,11 @@ class RateDifference:
     def ends(self) -> tuple[float, float]:
         return self.lower, self.upper
 
+    @property
+    def shares(self) -> tuple[float, float]:
+        """Rates of both runs."""
+        return self.first[0] / self.first[1], self.second[0] / self.second[1]
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -397,16 +402,31 @@ def significant_quantiles(differences: Sequence[_AtQuantile]) -> tuple[str, _AtQ
     return (" and ".join(phrases), max(significant, key=lambda item: item.quantile)) if significant else None
 
 
+def rate_text(limit: str, is_more: bool, first: float, second: float) -> str:
+    """Text of a significant difference of the rates above a limit."""
+    return (
+        f"values above {limit} {'more' if is_more else 'less'} often "
+        f"({words.rate(second)} instead of {words.rate(first)})"
+    )
+
+
 def comparison_text(comparison: Comparison, which: str) -> str:
-    """Comparison of one kind of series of a run, with figures of the highest quantile that differs."""
+    """Comparison of one kind of series of a run, with figures of the highest quantile and of the rates that differ."""
+    phrases: list[str] = []
     significant = significant_quantiles(comparison.quantiles)
     if significant is not None:
         phrase, tail = significant
-        difference = words.nearest_microseconds(tail.difference_ns)
-        return (
-            f"the {which} run is {phrase} (at {words.percent(tail.quantile)} by {difference} µs, "
+        phrases.append(
+            f"is {phrase} (at {words.percent(tail.quantile)} by {words.nearest_microseconds(tail.difference_ns)} µs, "
             f"{words.percent(comparison.confidence)} interval {interval(tail)} µs)"
         )
+    phrases += [
+        f"has {rate_text(words.exact_time(rate.limit_ns), finding(rate) == GREATER, *rate.shares)}"
+        for rate in comparison.rates
+        if finding(rate) in (GREATER, SMALLER)
+    ]
+    if phrases:
+        return f"the {which} run {' and '.join(phrases)}"
     if comparison.p_values():
         return f"no difference of the {which} run is shown"
     return f"no interval for the {which} run ({comparison.no_interval()})"
@@ -440,12 +460,13 @@ def _conclusion_of_run(comparisons: Sequence[Comparison], judged: Collection[str
     relevant = _relevant(comparisons, judged)
     if len(relevant) == 1:
         return f"{relevant[0].series}: {comparison_text(relevant[0], which)}"
-    directions = [{finding(difference) for difference in comparison.quantiles} for comparison in relevant]
+    directions = [set(map(finding, (*comparison.quantiles, *comparison.rates))) for comparison in relevant]
     greater, smaller = (sum(what in difference for difference in directions) for what in (GREATER, SMALLER))
     if not greater and not smaller:
         return f"no difference of the {which} run is shown in any of {len(relevant)} series"
+    where = "at some quantile or limit" if any(comparison.rates for comparison in relevant) else "at some quantile"
     return (
-        f"of {len(relevant)} series, the {which} run is greater at some quantile in {greater} and smaller in "
+        f"of {len(relevant)} series, the {which} run is greater {where} in {greater} and smaller in "
         f"{smaller}; each is below"
     )
 

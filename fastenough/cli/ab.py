@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from fastenough.analysis import words
-from fastenough.analysis.compare import GREATER, OPEN, SMALLER, finding, significant_quantiles
+from fastenough.analysis.compare import GREATER, OPEN, SMALLER, finding, rate_text, significant_quantiles
 from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.paired import (
     LEAST_PAIRS,
@@ -92,10 +92,7 @@ def _of_rate(effects: Effects) -> str:
     tail = effects.tail
     if tail is None or not tail.direction:
         return ""
-    return (
-        f"values above {micros(tail.limit_ns)} µs {'more' if tail.direction > 0 else 'less'} often "
-        f"({words.rate(tail.with_change)} instead of {words.rate(tail.without)})"
-    )
+    return rate_text(f"{micros(tail.limit_ns)} µs", tail.direction > 0, tail.without, tail.with_change)
 
 
 def _print(effects: Effects) -> None:

@@ -18,6 +18,7 @@ from fastenough.analysis.compare import (
     OPEN,
     SMALLER,
     QuantileDifference,
+    RateDifference,
     conclusion,
     finding,
     judged_names,
@@ -95,6 +96,23 @@ def test_the_conclusion_is_that_of_the_judged_series() -> None:
     third = replace(judged, second_id="c", quantiles=(quantile(-3000, -1000),))
     assert conclusion([judged, third], {"wakeup_corrected"}).count("\n") == 0
     assert "; wakeup_corrected: the third run is smaller at 99 %" in conclusion([judged, third], {"wakeup_corrected"})
+
+
+def test_the_conclusion_names_each_rate_that_differs() -> None:
+    """A rate above a limit may differ where no quantile does."""
+    rate = RateDifference(100_000, (10, 100_000), (200, 100_000), 0.0019, 0.0017, 0.0021, 1e-9, True)
+    fewer = RateDifference(1_000_000, (200, 1000), (10, 1000), -0.19, -0.21, -0.17, 1e-9, True)
+    open_rate = replace(rate, lower=-0.001, significant=False)
+    equal = replace(comparison(quantile(-1, 1)), rates=(rate, open_rate, fewer))
+    rates = "values above 100 µs more often (1 in 500 instead of 1 in 10,000)"
+    text = f"wakeup_corrected: the second run has {rates} and has values above 1 ms less often (1 in 100 instead of 20 %)"
+    assert conclusion([equal], set()) == text
+    greater = replace(comparison(quantile(1000, 3000)), rates=(rate,))
+    assert conclusion([greater], set()).endswith(f" 3.00 µs) and has {rates}")
+    by_itself = replace(rate, significant=False)
+    assert "no difference" in conclusion([replace(equal, rates=(open_rate, by_itself))], set())
+    several = conclusion([replace(equal, rates=(rate,)), replace(equal, rates=(open_rate,))], set())
+    assert "greater at some quantile or limit in 1 and smaller in 0" in several
 
 
 @pytest.mark.parametrize("reason", NoInterval)
