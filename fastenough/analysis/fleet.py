@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastenough import words
-from fastenough.analysis import board_rates, sequential
+from fastenough.analysis import blocks, board_rates, sequential, special
 from fastenough.analysis.assessment import Judgment, StatedMaximum
 from fastenough.analysis.board_rates import LEAST_FOR_PREDICTION
 from fastenough.analysis.board_types import BoardRuns, loads_of
@@ -136,6 +136,16 @@ class FleetEvidence:
     def exceeding(self) -> tuple[BoardResult, ...]:
         """Boards that are shown to exceed the requirement, or of which an untrusted run has too many exceedances."""
         return tuple(board for board in self.boards if board.refuses)
+
+    @property
+    def drifting(self) -> bool:
+        """Whether more boards are not stationary than the level of their tests explains.
+
+        Each load, series and CPU is tested by itself, so that some boards of a large fleet fail a test by chance.
+        """
+        unsteady = sum(not board.steady for board in self.boards)
+        by_chance = 1.0 - (1.0 - blocks.LEVEL) ** max(1, len(self.rates))
+        return unsteady > 0 and float(special.bdtrc(unsteady - 1, len(self.boards), by_chance)) <= blocks.LEVEL
 
     def verdict(self, *, complete: bool) -> Verdict:
         """``complete``: no board or run of the type whose result may be worse was left out."""

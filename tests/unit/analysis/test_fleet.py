@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,18 @@ def test_six_boards_are_the_fewest_for_a_verdict(store: Store, boards: int, verd
     assert (found.verdict, len(found.evidence.boards), found.evidence.within) == (verdict, boards, boards)
     assert found.evidence.boards_needed == 6
     assert {each.result for each in found.conditions} >= {HOLDS, ASSUMED}
+
+
+@pytest.mark.check
+@pytest.mark.parametrize(("boards", "unsteady", "drifting"), [(6, 0, False), (6, 1, False), (6, 2, True)])
+def test_boards_that_fail_the_test_of_stationarity_by_chance_contradict_nothing(
+    store: Store, boards: int, unsteady: int, drifting: bool
+) -> None:
+    """One CPU under one load is tested at 1 %: one of six boards fails in 6 % of fleets, two in 0.1 %."""
+    add_boards(store, boards)
+    evidence = judged(store).evidence
+    changed_boards = tuple(replace(board, steady=number >= unsteady) for number, board in enumerate(evidence.boards))
+    assert replace(evidence, boards=changed_boards).drifting == drifting
 
 
 @pytest.mark.check
