@@ -24,7 +24,7 @@ from fastenough.analysis.clusters import LEAST_DISTURBANCES, holm, inflated, siz
 from fastenough.analysis.differences import all_differences, refusal, run_values, series_values
 from fastenough.analysis.disturbances import exceedances_over_time
 from fastenough.analysis.keys import RUN_KEYS, SERIES_KEYS
-from fastenough.analysis.machine import INSTRUCTIONS, counts_instructions, is_emulated
+from fastenough.analysis.machine import emulation_cautions
 from fastenough.analysis.measures import CONFIDENCE, QUANTILES, least_maximum_ns
 from fastenough.analysis.merged import Merged, MixedRuns, judged_series, merge_samples
 from fastenough.analysis.paired import Effect
@@ -490,9 +490,7 @@ def cautions(recordings: Sequence[Recording]) -> list[str]:
         for recording in recordings
         if (missed := sum(recording.missed(series.id) for series in judged_series(recording) if not series.corrected))
     ]
-    if any(map(counts_instructions, recordings)):
-        return [*caveats, INSTRUCTIONS]
-    return [*caveats, *(["emulated: timing is not meaningful"] if any(map(is_emulated, recordings)) else [])]
+    return [*caveats, *emulation_cautions(recordings)]
 
 
 def significance_note(together: int, confidence: float) -> str:

@@ -109,6 +109,13 @@ def counts_instructions(recording: Recording) -> bool:
     return (recording.head.profile or {}).get("emulator") is not None
 
 
+def emulation_cautions(recordings: Sequence[Recording]) -> list[str]:
+    """The caveat of a result from these runs if one is of an emulated machine."""
+    if any(map(counts_instructions, recordings)):
+        return [INSTRUCTIONS]
+    return ["emulated: timing is not meaningful"] if any(map(is_emulated, recordings)) else []
+
+
 def is_virtual(recording: Recording) -> bool:
     """Whether it ran on a hypervisor's guest."""
     return "virtual-machine" in recording.head.marks or bool((recording.head.profile or {}).get("hypervisor"))

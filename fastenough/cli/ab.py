@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from fastenough.analysis import words
 from fastenough.analysis.compare import GREATER, OPEN, SMALLER, finding, rate_text, significant_quantiles
-from fastenough.analysis.machine import is_emulated
+from fastenough.analysis.machine import emulation_cautions
 from fastenough.analysis.paired import (
     LEAST_PAIRS,
     LEAST_ROUNDS,
@@ -167,6 +167,7 @@ def _is_decided(trial: AbTest) -> Callable[[Sequence[Pair]], bool]:
 def _print_result(trial: AbTest, made: AbRuns, store: Store, as_json: bool) -> ExitStatus:
     pairs = made.pairs(store.load)
     effects = _effects(pairs, trial)
+    cautions = emulation_cautions([recording for pair in pairs for recording in (pair.without, pair.with_change)])
     enough = effects is not None and (bool(effects.effects) or effects.tail is not None)
     result = (
         conclusion(effects, trial.name)
@@ -185,12 +186,13 @@ def _print_result(trial: AbTest, made: AbRuns, store: Store, as_json: bool) -> E
                 rounds=AbRounds(made.rounds, trial.rounds),
                 decided=effects is not None and effects.is_decided,
                 effects=effects,
+                cautions=cautions,
             )
         )
         return ExitStatus.DONE if enough else ExitStatus.INCONCLUSIVE
     say(result)
-    if any(is_emulated(recording) for pair in pairs for recording in (pair.without, pair.with_change)):
-        say("caveat: emulated: timing is not meaningful")
+    for text in cautions:
+        say(f"caveat: {text}")
     if effects is not None:
         say(how_ended(effects, made.rounds, trial.rounds))
         _print(effects)

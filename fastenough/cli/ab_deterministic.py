@@ -25,6 +25,7 @@ def print_result(trial: AbTest, made: AbSets, store: Store, as_json: bool) -> Ex
     without, with_change = ([store.load(run) for run in campaign.runs] for campaign in (made.without, made.with_change))
     comparisons = compare_instructions(without, with_change)
     conclusion = f"with {trial.name}, {instructions_conclusion(comparisons)}"
+    caveats = cautions([*without, *with_change])
     if as_json:
         print_json(
             AbResult(
@@ -40,11 +41,12 @@ def print_result(trial: AbTest, made: AbSets, store: Store, as_json: bool) -> Ex
                 ),
                 paths=[comparison for comparison in comparisons if isinstance(comparison, PathComparison)],
                 maxima=[comparison for comparison in comparisons if isinstance(comparison, MaximaComparison)],
+                cautions=caveats,
             )
         )
         return ExitStatus.DONE
     say(conclusion)
-    for text in cautions([*without, *with_change]):
+    for text in caveats:
         say(f"caveat: {text}")
     print_instructions(comparisons, ("without", "with"))
     say("differences between runs without and with the change:")

@@ -238,6 +238,8 @@ def print_measured(measured: AuditTrials) -> None:
     print()
     for text in conclusions(measured):
         say(text)
+    for text in measured.cautions:
+        say(f"caveat: {text}")
     if measured.single:
         print_table(
             "\nEach change alone, in µs, from pairs of runs without and with it in random order",
@@ -274,6 +276,7 @@ class AuditMeasurement:
     best: Mapping[str, str] | None
     combined: Sequence[ChangeEffect]
     refused: Mapping[str, str]
+    cautions: Sequence[str]
     campaigns: Sequence[str]
 
     @classmethod
@@ -286,6 +289,7 @@ class AuditMeasurement:
             measured.best,
             measured.combined,
             dict(measured.refused),
+            measured.cautions,
             [trial.campaign for trial in (*measured.single, *measured.repeated, *measured.combined)],
         )
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from fastenough.analysis import words
-from fastenough.analysis.machine import INSTRUCTIONS
 from fastenough.board import Board, is_deterministic
 from fastenough.campaign import Entry, Plan
 from fastenough.campaign.toml import read_toml
@@ -176,13 +175,14 @@ def _signal_of(hunted: HuntResult, culprit: MonitoredRun | None) -> int:
     return hunted.signal or (culprit.signal if culprit else 0)
 
 
-def _print_result(hunted: HuntResult, culprit: MonitoredRun | None, out: Path | None, as_json: bool, board: str) -> int:
+def _print_result(hunted: HuntResult, culprit: MonitoredRun | None, out: Path | None, as_json: bool) -> int:
     search, load = hunted.search, culprit.load if culprit else hunted.load
     written = _write(out, load)
     if as_json:
         print_json(
             {
                 "conclusion": conclusion(hunted),
+                "cautions": hunted.cautions,
                 "campaign": hunted.campaign,
                 "runs": hunted.runs,
                 "failed": hunted.failed,
@@ -196,8 +196,8 @@ def _print_result(hunted: HuntResult, culprit: MonitoredRun | None, out: Path | 
         )
     else:
         say(conclusion(hunted))
-        if is_deterministic(board):
-            say(f"caveat: {INSTRUCTIONS}")
+        for text in hunted.cautions:
+            say(f"caveat: {text}")
         if culprit is not None:
             say(f"cause: {culprit.cause}")
         if load is not None:
@@ -297,7 +297,7 @@ def command(
         culprit, failure = _monitored(hunted, granted, store, display, opened)
         if _signal_of(hunted, culprit):
             display.tell("stopped; all trials are stored; resume with the same command and --resume")
-    status = _print_result(hunted, culprit, out, as_json, board)
+    status = _print_result(hunted, culprit, out, as_json)
     section = conclude_hunt(hunted, culprit, conclusion(hunted), store)
     if report_path is not None and hunted.runs:
         with Work("writing the report"):

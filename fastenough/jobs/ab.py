@@ -143,6 +143,7 @@ class AbResult:
     effects: Effects | None = None
     paths: Sequence[PathComparison] = ()
     maxima: Sequence[MaximaComparison] = ()
+    cautions: Sequence[str] = ()
 
 
 def require_changeable(trial: AbTest, opened: Opened) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 from fastenough import report
 from fastenough.analysis import judge
 from fastenough.analysis.change_effects import ChangeEffect, effect_of, helpful_changes, judge_effects
+from fastenough.analysis.machine import emulation_cautions
 from fastenough.analysis.paired import LEAST_OF_ORDER
 from fastenough.audit import Finding, FindingState, Severity, audit
 from fastenough.campaign import Plan
@@ -71,6 +72,7 @@ class AuditTrials:
     failed, with reasons.  ``repeated``: second tests of the changes with a significant effect, judged on these runs
     only.  ``best``: changes that help in both tests, of those without a failed test.  ``combined``: effect of all
     settings among them at once; empty if fewer than two.  ``signal``: number of the signal that stopped it, or 0.
+    ``cautions``: caveats of the result.
     """
 
     single: tuple[ChangeEffect, ...] = ()
@@ -79,6 +81,7 @@ class AuditTrials:
     best: Mapping[str, str] | None = None
     combined: tuple[ChangeEffect, ...] = ()
     signal: int = 0
+    cautions: tuple[str, ...] = ()
 
 
 def audit_name(request: object, store: Store, *, resume: bool) -> str:
@@ -124,7 +127,7 @@ def measure(
     first = _run_trials(planned, store, make)
     single = judge_effects(first.effects)
     if first.signal:
-        return AuditTrials(single, first.refused, signal=first.signal)
+        return AuditTrials(single, first.refused, signal=first.signal, cautions=first.cautions)
     significant = {(effect.name, effect.load) for effect in single if effect.helps or effect.harms}
     once_more = [replace(trial, again=True) for trial in planned if _known_as(trial) in significant]
     second = _run_trials(once_more, store, make)
@@ -134,14 +137,15 @@ def measure(
     best = helpful_changes([effect for effect in repeated if effect.name not in failed])
     settings = {name: value for name, value in best.items() if name in changes}
     if second.signal or len(settings) < 2:
-        return AuditTrials(single, refused, repeated, best, (), second.signal)
+        return AuditTrials(single, refused, repeated, best, (), second.signal, first.cautions)
     last = _run_trials([_trial(plan, settings, load, rounds) for load in loads], store, make)
-    return AuditTrials(single, refused + last.refused, repeated, best, judge_effects(last.effects), last.signal)
+    combined = judge_effects(last.effects)
+    return AuditTrials(single, refused + last.refused, repeated, best, combined, last.signal, first.cautions)
 
 
 def conclude_trials(measured: AuditTrials, conclusions: Sequence[str], store: Store) -> Section:
     """The result of all tests as a section, which is also stored."""
-    section = effects_section(conclusions, _tables(measured), measured.refused)
+    section = effects_section(conclusions, _tables(measured), measured.refused, measured.cautions)
     store_conclusion(store, _runs(measured, store), section)
     return section
 
@@ -182,7 +186,8 @@ class _FinishedTests:
     effects: Sequence[ChangeEffect]
     refused: tuple[tuple[str, str], ...]
     failed: frozenset[str]
-    signal: int = 0
+    signal: int
+    cautions: tuple[str, ...]
 
 
 def _run_trials(planned: Sequence[AbTest], store: Store, make: Callable[[AbTest], AbRuns]) -> _FinishedTests:
@@ -190,6 +195,7 @@ def _run_trials(planned: Sequence[AbTest], store: Store, make: Callable[[AbTest]
     refused: dict[str, str] = {}
     failed: set[str] = set()
     signal = 0
+    cautions: list[str] = []
     for trial in planned:
         change, load = _known_as(trial)
         if trial.name in refused or signal:
@@ -202,6 +208,9 @@ def _run_trials(planned: Sequence[AbTest], store: Store, make: Callable[[AbTest]
             refused[f"{trial.name} under load {load}"] = str(reason)
             failed.add(change)
         else:
-            effects.append(effect_of(made.pairs(store.load), _change(trial), load, made.campaign))
+            pairs = made.pairs(store.load)
+            effects.append(effect_of(pairs, _change(trial), load, made.campaign))
+            runs = [run for pair in pairs for run in (pair.without, pair.with_change)]
+            cautions = cautions or emulation_cautions(runs)
             signal = made.signal
-    return _FinishedTests(effects, tuple(refused.items()), frozenset(failed), signal)
+    return _FinishedTests(effects, tuple(refused.items()), frozenset(failed), signal, tuple(cautions))

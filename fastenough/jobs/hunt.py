@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from fastenough.analysis.machine import emulation_cautions
 from fastenough.analysis.merged import load_name
 from fastenough.analysis.paired import judged_name
 from fastenough.board import AS_BOOTED, Board
@@ -81,7 +82,8 @@ class Hunt:
 
 @dataclass(frozen=True)
 class HuntResult:
-    """The result.  ``made``: all trials in order; ``signal``: number of the signal that stopped it, or 0."""
+    """The result.  ``made``: all trials in order; ``signal``: number of the signal that stopped it, or 0;
+    ``cautions``: caveats of the result."""
 
     campaign: str
     search: Search
@@ -89,6 +91,7 @@ class HuntResult:
     made: tuple[FinishedTrial, ...]
     failed: int
     signal: int = 0
+    cautions: tuple[str, ...] = ()
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -354,6 +357,7 @@ class _HuntRun:
     stopping: StopRequest = field(default_factory=StopRequest)
     failed: int = 0
     made: list[FinishedTrial] = field(default_factory=list)
+    cautions: list[str] = field(default_factory=list)
 
     def run(self) -> int:
         """Run until the search is over or a signal stops it; returns the number of the signal, or 0."""
@@ -367,6 +371,7 @@ class _HuntRun:
                 recording = self.trials.stored_trial(plan.entries[0].loads[0]) or self._run_trial(plan, ask)
                 if self.stopping.requested or recording is None:
                     return self.stopping.signal
+                self.cautions = self.cautions or emulation_cautions([recording])
                 self.failed += recording.outcome is not Outcome.COMPLETED
                 self.trials.position += 1
                 left = self._trials_left()
@@ -471,4 +476,12 @@ def make_hunt(
             signal = hunting.run()
     if hunting.made and hunting.failed == len(hunting.made) and not signal:
         raise FastenoughError(f"every trial failed; see: fastenough show {hunting.made[-1].run}")
-    return HuntResult(trials.campaign, search, ground.cpus, tuple(hunting.made), hunting.failed, signal)
+    return HuntResult(
+        trials.campaign,
+        search,
+        ground.cpus,
+        tuple(hunting.made),
+        hunting.failed,
+        signal,
+        tuple(hunting.cautions),
+    )

@@ -124,6 +124,7 @@ def conclude_hunt(hunted: HuntResult, culprit: MonitoredRun | None, conclusion: 
         conclusion,
         as_file(load) if load else "",
         culprit.cause if culprit else "not searched",
+        cautions=hunted.cautions,
     )
     store_conclusion(store, (*hunted.runs, *(culprit.runs if culprit else ())), section)
     return section

@@ -89,12 +89,26 @@ def _steps(search: Search, trials: Sequence[FinishedTrial]) -> Iterator[ReportTa
             )
 
 
+def _caveats(cautions: Sequence[str]) -> list[Text]:
+    return [Text("Caveats", cautions)] if cautions else []
+
+
 def hunt_section(
-    search: Search, trials: Sequence[FinishedTrial], conclusion: str, recipe: str, culprit: str
+    search: Search,
+    trials: Sequence[FinishedTrial],
+    conclusion: str,
+    recipe: str,
+    culprit: str,
+    *,
+    cautions: Sequence[str] = (),
 ) -> Section:
     """``recipe``: the load file of the worst recipe; ``culprit``: the cause under it; empty if none was confirmed."""
     tables = [table for table in (_groups(search), *_steps(search, trials)) if table is not None]
-    parts: list[Part] = [_phases(trials), *(Folded(table.caption, [table], printed=False) for table in tables)]
+    parts: list[Part] = [
+        *_caveats(cautions),
+        _phases(trials),
+        *(Folded(table.caption, [table], printed=False) for table in tables),
+    ]
     if recipe:
         parts += [Text(f"Cause under the worst recipe: {culprit}. Its load file:"), Preformatted(recipe)]
     return Section("hunt", "Hunt", f"{conclusion[0].upper()}{conclusion[1:]}.", parts)
@@ -161,15 +175,25 @@ def _effect_row(trial: ChangeEffect) -> tuple[object, ...]:
 
 
 def effects_section(
-    conclusions: Sequence[str], tables: Sequence[tuple[str, Sequence[ChangeEffect]]], refused: Sequence[tuple[str, str]]
+    conclusions: Sequence[str],
+    tables: Sequence[tuple[str, Sequence[ChangeEffect]]],
+    refused: Sequence[tuple[str, str]],
+    cautions: Sequence[str] = (),
 ) -> Section:
     """``tables``: captions and changes; ``refused``: changes without a result, and why."""
     parts: list[Part] = [
-        ReportTable(
-            f"tried-{number}", caption, _EFFECT_COLUMNS, [_effect_row(effect) for effect in effects], note=_EFFECTS_NOTE
-        )
-        for number, (caption, effects) in enumerate(tables, start=1)
-        if effects
+        *_caveats(cautions),
+        *(
+            ReportTable(
+                f"tried-{number}",
+                caption,
+                _EFFECT_COLUMNS,
+                [_effect_row(effect) for effect in effects],
+                note=_EFFECTS_NOTE,
+            )
+            for number, (caption, effects) in enumerate(tables, start=1)
+            if effects
+        ),
     ]
     if refused:
         parts.append(Text("No result", [f"{name}: {reason}" for name, reason in refused]))

@@ -295,6 +295,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "hunt": Versioned(
         {
             "conclusion": str,
+            "cautions": _Strings,
             "campaign": str,
             "runs": _Strings,
             "failed": int,

@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 
 from fastenough.analysis.instructions import LEAST_PHASES, TOO_FEW_PHASES
+from fastenough.analysis.machine import INSTRUCTIONS
+from fastenough.campaign import Campaign, Entry, Plan
+from fastenough.cli.ab_deterministic import print_result
+from fastenough.jobs.ab import AbTest
+from fastenough.jobs.ab_deterministic import AbSets
 from fastenough.store import Store
 from tests.process.cli.test_cli_variants import keep
 from tests.support.cli_calls import command_line
@@ -72,3 +77,13 @@ def test_campaigns_of_other_boards_are_refused(tmp_path: Path) -> None:
         keep(store, scratch, origin={"campaign": "plain-1"}, values=one_interval(PATH))
     done = command_line("compare", "plain-1", keep(store, scratch, values=one_interval(PATH)), cwd=tmp_path)
     assert done.returncode == 2 and "plain-1 is a campaign" in done.stderr
+
+
+def test_a_test_of_a_change_has_the_caveats_of_its_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = _keep(tmp_path, PATH), _keep(tmp_path, PATH)
+    sets = AbSets(*(Campaign(f"{run}-1", (run,), False) for run in runs))
+    trial = AbTest(Plan("ab", (Entry("timer", ("none",), 1.0),)), {"swappiness": "1"}, 3)
+    for as_json in (False, True):
+        print_result(trial, sets, Store(tmp_path / "fastenough-data"), as_json)
+    text, _, document = capsys.readouterr().out.partition("{")
+    assert INSTRUCTIONS in require_valid("ab", "{" + document)["cautions"] and INSTRUCTIONS in " ".join(text.split())

@@ -161,7 +161,7 @@ TRIED = ChangeEffect({"turbo": "off"}, "none", 0, None, None, ("too few rounds",
 
 def _hunted(found: Confirmed | None, culprit: MonitoredRun | None) -> None:
     made = (FinishedTrial(TrialRequest("full", Phase.FIXED), (1000,), "run-1"),)
-    hunt._print_result(HuntResult("c", replace(SEARCH, result=found), 2, made, 1), culprit, None, True, "local")
+    hunt._print_result(HuntResult("c", replace(SEARCH, result=found), 2, made, 1), culprit, None, True)
 
 
 def _tried() -> None:

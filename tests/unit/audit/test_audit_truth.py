@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,11 +17,13 @@ from scipy import stats
 from fastenough.analysis.change_effects import ChangeEffect, effect_of, helpful_changes, judge_effects
 from fastenough.analysis.paired import Pair
 from fastenough.campaign import Entry, Plan
-from fastenough.cli.audit_measure import conclusions
+from fastenough.cli.ab import _print_result
+from fastenough.cli.audit_measure import AuditMeasurement, conclusions, print_measured
 from fastenough.jobs.ab import AbRuns, AbTest, RunFailed, require_measured
-from fastenough.jobs.audit import measure
+from fastenough.jobs.audit import conclude_trials, measure
 from fastenough.model import NotApplicable, Outcome
 from fastenough.recording import Recording
+from fastenough.report.document import Text
 from fastenough.store import Store
 from tests.support.audit_truth import count, tried_once
 from tests.support.paired_truth import MACHINES
@@ -207,3 +211,38 @@ def test_a_run_that_did_not_complete_is_a_failed_one(outcome: Outcome) -> None:
     )
     with pytest.raises(RunFailed, match="run 7 failed: starved"):
         require_measured(recording, {})
+
+
+@pytest.mark.parametrize("marks", [(), ("emulated",)])
+def test_effects_on_an_emulated_board_have_its_caveat(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], marks: tuple[str, ...]
+) -> None:
+    runs = {
+        str(place): replace(run, head=replace(run.head, marks=run.head.marks | set(marks)))
+        for place, run in enumerate(_in_order(pairs_of(tmp_path, 3, -3000)))
+    }
+
+    class Held(Store):
+        def load(self, run_id: str) -> Recording:
+            return runs[run_id]
+
+    store = Held(tmp_path / "store")
+    measured = measure(
+        Plan("audit", (Entry("timer", ("none",), 1.0, {}),)),
+        {"a": "on"},
+        ["none"],
+        3,
+        store=store,
+        make=lambda trial: AbRuns("campaign", tuple(runs), ORDER * 2, tuple(range(12))),
+    )
+    caveats = ["emulated: timing is not meaningful"] if marks else []
+    assert list(AuditMeasurement.of(measured).cautions) == caveats
+    print_measured(measured)
+    assert [line for line in capsys.readouterr().out.splitlines() if "emulated" in line] == [
+        f"caveat: {text}" for text in caveats
+    ]
+    section = conclude_trials(measured, ["it helps"], store)
+    assert [list(part.lines) for part in section.parts if isinstance(part, Text)] == ([caveats] if caveats else [])
+    plan = Plan("ab", (Entry("timer", ("none",), 1.0, {}),))
+    _print_result(AbTest(plan, ON, 3), AbRuns("campaign", tuple(runs), ORDER * 2, tuple(range(12))), store, True)
+    assert json.loads(capsys.readouterr().out)["cautions"] == caveats

@@ -18,6 +18,8 @@ from fastenough.campaign.stop import StopRequest
 from fastenough.hunt.extent import SearchTime
 from fastenough.jobs import hunt as hunting
 from fastenough.jobs.hunt import BoardCapacity, Hunt, HuntResult, _HuntCampaign, make_hunt
+from fastenough.jobs.hunt_report import conclude_hunt
+from fastenough.report.document import Text
 from fastenough.store import Store
 from tests.support import recordings
 
@@ -35,6 +37,7 @@ class _Bench:
     last: int = 0
     measured: list[tuple[int, str]] = field(default_factory=list)
     loads: dict[int, str] = field(default_factory=dict)
+    marks: tuple[str, ...] = ()
 
     def measure(
         self,
@@ -53,7 +56,9 @@ class _Bench:
             return SimpleNamespace(stopped=True, signal=signal.SIGINT, runs=())
         values = [[np.full(100, 5_000 + trials.position)]]
         load = self.loads.get(trials.position, load)
-        plan_of_run = recordings.Plan(values, run_id=writer.id, load=load, views=("wakeup_corrected",))
+        plan_of_run = recordings.Plan(
+            values, run_id=writer.id, load=load, views=("wakeup_corrected",), marks=self.marks
+        )
         for line in recordings.write(self.folder / "scratch", plan_of_run).read_bytes().splitlines(keepends=True):
             writer.line(line)
         writer.end()
@@ -108,3 +113,14 @@ def test_a_stored_trial_of_another_load_and_those_after_it_are_not_used(tmp_path
 def test_a_hunt_stopped_in_its_first_trial_is_no_failure(tmp_path: Path, bench: _Bench) -> None:
     hunted = bench.hunt(Store(tmp_path / "store"), 0)
     assert (hunted.signal, hunted.runs) == (signal.SIGINT, ())
+
+
+@pytest.mark.parametrize("marks", [(), ("emulated",)])
+def test_a_hunt_on_an_emulated_board_has_its_caveat(tmp_path: Path, bench: _Bench, marks: tuple[str, ...]) -> None:
+    store, bench.marks = Store(tmp_path / "store"), marks
+    caveats = ("emulated: timing is not meaningful",) if marks else ()
+    assert bench.hunt(store, 3).cautions == caveats
+    resumed = bench.hunt(store, 3, resume=True)
+    assert resumed.cautions == caveats
+    section = conclude_hunt(resumed, None, "nothing worse", store)
+    assert [part.lines for part in section.parts if isinstance(part, Text)] == ([caveats] if caveats else [])
