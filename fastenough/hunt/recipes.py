@@ -135,5 +135,5 @@ def as_file(load: Load) -> str:
 
 
 def _text(text: str) -> str:
-    """A basic string of TOML, which has the escapes of JSON."""
-    return json.dumps(text)
+    """A basic string of TOML: the escapes of JSON, but no surrogate pairs."""
+    return json.dumps(text.encode(errors="replace").decode(), ensure_ascii=False).replace("\x7f", "\\u007f")

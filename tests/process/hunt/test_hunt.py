@@ -9,8 +9,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +31,7 @@ from fastenough.hunt.trials import Phase, TrialRequest, tail_of
 from fastenough.jobs import hunt as hunting
 from fastenough.jobs.hunt import HUNT_FILE, BoardCapacity, Hunt, TrialNote, make_hunt, maxima_in_turns
 from fastenough.jobs.job_store import OneCampaign
+from fastenough.loads import Load
 from fastenough.model import NotApplicable, Outcome
 from fastenough.store import Store
 from tests.support.cli_calls import command_line, environment
@@ -46,6 +49,16 @@ def part(name: str, **levels: int) -> Part:
 
 
 RECIPE: Recipe = (part("cpu", phase=1, workers=1), part("vm", vm_bytes=2, place=2))
+
+
+@pytest.mark.parametrize("task", ["worker", "\U0001f422 \u00b5", 'a "b" \\', "\x7f\x1b\n\x85\u2028"])
+def test_a_load_file_can_name_every_task(task: str) -> None:
+    load = load_of(SPACE, (RECIPE,), 2)
+    assert tomllib.loads(as_file(replace(load, source=task)))["source"] == task
+
+
+def test_a_load_file_names_no_half_of_a_character() -> None:
+    assert tomllib.loads(as_file(Load("x", "a \ud83d")))["source"] == "a ?"
 
 
 def test_a_recipe_is_a_load_file_that_plans_take(tmp_path: Path) -> None:
