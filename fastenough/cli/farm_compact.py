@@ -16,6 +16,7 @@ from fastenough.cli.progress import Work
 from fastenough.fleet import tables
 from fastenough.fleet.archive import FleetArchive
 from fastenough.fleet.compaction import CompactedPartition, closed_partitions, compact
+from fastenough.history import drop_months
 from fastenough.model import FastenoughError
 
 
@@ -29,11 +30,15 @@ def command(archive: str, database: str, as_json: bool) -> None:
     A month is closed two days after its end.  Its files are merged into one for each table, type of board and shard.  A
     later call merges intervals that boards have published since, and completes the work of a killed one.  Takers
     continue to store data during a merge.  A month that cannot be merged stays as it is; the others are merged.
+
+    Five-minute rows of the database are deleted 60 days after the end of their month, and events after a year.
     """
     files, history = FleetArchive(archive), tables.opened(database)
     done: list[CompactedPartition] = []
     errors: list[FastenoughError | OSError] = []
-    with Work("looking for closed months") as work:
+    with Work("deleting old rows of the database") as work:
+        drop_months(history, int(history.wall_s()), tables.PUBLISHES)
+        work.step("looking for closed months")
         closed = closed_partitions(files, history.wall_s())
         left = list(closed)
         work.step("merging closed months", lambda: 1 - len(left) / len(closed))

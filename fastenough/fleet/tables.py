@@ -34,6 +34,9 @@ METADATA = MetaData()
 KEPT_DAYS = 2
 """Full days of single intervals; older ones are in the archive and in the history's sums."""
 
+PUBLISHES = "publishes"
+"""Name of the farm of all boards that publish."""
+
 
 def _key(name: str, kind: type[BigInteger] | type[Integer] | type[SmallInteger] = Integer) -> Column[int]:
     return Column(name, kind, primary_key=True, autoincrement=False)

@@ -48,8 +48,6 @@ _MOST_PARTITIONS = 32
 """Types and months in one transaction, and in one chunk: each is a file in each table of the archive."""
 _MOST_REPEATED = 32 << 10
 """Length of a head that stays in memory for the next chunk: thousands do."""
-_PUBLISHES = "publishes"
-"""Name of the farm of all boards that publish."""
 
 
 @dataclass(frozen=True)
@@ -415,7 +413,7 @@ class _Writing:
             self._parts.append(NewPart(place.board, place.run, name, content.head, new, content.events))
             self._add_rows(place, content, new)
             due_s = max(1, content.head.interval_ns // 10**9)
-            self.boards[place.board] = {"type": chunk.type[:_MOST_TYPE], "due_s": due_s, "farm": _PUBLISHES}
+            self.boards[place.board] = {"type": chunk.type[:_MOST_TYPE], "due_s": due_s, "farm": tables.PUBLISHES}
             if self._site:
                 self.boards[place.board]["site"] = self._site
         self._runs[name], self._next[place.run] = replace(place, next=after), after

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The history of many boards: a database derived from the recordings of a store, and the queries of pages."""
 
-from fastenough.history.archive import close_months
+from fastenough.history.archive import close_months, drop_months
 from fastenough.history.board_status import (
     WINDOW_S,
     board_of,
@@ -150,6 +150,7 @@ __all__ = [
     "declare",
     "disown",
     "distribution",
+    "drop_months",
     "events",
     "group_names",
     "groups_by_kind",

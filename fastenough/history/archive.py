@@ -17,7 +17,21 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, BinaryIO, TypedDict
 
-from sqlalchemy import Column, Connection, RowMapping, Select, and_, delete, false, func, not_, or_, select, true
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    and_,
+    delete,
+    false,
+    func,
+    not_,
+    or_,
+    select,
+    true,
+)
 
 from fastenough.folder import Folder
 from fastenough.history.boards import lock_boards
@@ -31,6 +45,8 @@ KEPT_DAYS = 60
 """Time for which the rows of a month stay in the database after its end."""
 EVENTS_KEPT_DAYS = 365
 """The same for its events, which pages list for a year."""
+_NOT_HERE = "not in this history"
+"""Name of a file that does not exist, for months whose values are in the archive of takers."""
 _NEW_FOR_S = 30 * DAY_S
 _AROUND_S = HOUR_S
 _COLUMNS = (
@@ -60,9 +76,8 @@ def close_months(history: History, now_s: int, of_boards: Collection[str] | None
     """
     if history.archive is None:
         return []
-    with history.reading() as connection:
-        due = list(_due(connection, INTERVAL.c.begin_s, of_boards, now_s - KEPT_DAYS * DAY_S))
-        with_events = list(_due(connection, EVENT.c.at_s, of_boards, now_s - EVENTS_KEPT_DAYS * DAY_S))
+    boards = select(BOARD.c.id).where(true() if of_boards is None else BOARD.c.name.in_(of_boards))
+    due, with_events = _due_of_boards(history, boards, now_s)
     try:
         with Folder.at(history.archive, make=True) as folder:
             written = [_close(history, folder, board, begin_s) for board, begin_s in due]
@@ -76,13 +91,30 @@ def close_months(history: History, now_s: int, of_boards: Collection[str] | None
     return [name for name in written if name is not None]
 
 
-def _due(
-    connection: Connection, time: Column[Any], of_boards: Collection[str] | None, before_s: int
-) -> Iterator[tuple[int, int]]:
+def drop_months(history: History, now_s: int, farm: str) -> None:
+    """Delete the rows that `close_months` would archive or delete, of the boards of a farm whose values are in an
+    archive that pages do not read.
+
+    Pages report the five-minute rows as missing.  A month of which this history has a file is left as it is.
+    """
+    due, with_events = _due_of_boards(history, select(BOARD.c.id).where(BOARD.c.farm == farm), now_s)
+    for board, begin_s in due:
+        _drop(history, board, begin_s)
+    for board, begin_s in with_events:
+        _delete_events(history, board, begin_s)
+
+
+def _due_of_boards(history: History, boards: Select[Any], now_s: int) -> tuple[list[Span], list[Span]]:
+    """Board and begin of the months whose five-minute rows, and whose events, are no longer kept."""
+    with history.reading() as connection:
+        due = list(_due(connection, INTERVAL.c.begin_s, boards, now_s - KEPT_DAYS * DAY_S))
+        return due, list(_due(connection, EVENT.c.at_s, boards, now_s - EVENTS_KEPT_DAYS * DAY_S))
+
+
+def _due(connection: Connection, time: Column[Any], boards: Select[Any], before_s: int) -> Iterator[tuple[int, int]]:
     """Boards and months that have rows of a table and ended before a time; ``time``: the column of the rows' times."""
     its_board = time.table.c.board
-    there = select(BOARD.c.id).where(true() if of_boards is None else BOARD.c.name.in_(of_boards))
-    for board in connection.scalars(select(its_board).where(its_board.in_(there)).distinct()).all():
+    for board in connection.scalars(select(its_board).where(its_board.in_(boards)).distinct()).all():
         oldest = select(func.min(time)).where(its_board == board)
         at_s = connection.execute(oldest).scalar()
         while at_s is not None and next_month_s(at_s) <= before_s:
@@ -105,17 +137,41 @@ def _close(history: History, folder: Folder, board: int, begin_s: int) -> str | 
     name = f"{board:06d}-{begin_s}.parquet"
     with history.writing() as connection:
         _lock(connection, board)
-        going = _outside(INTERVAL.c.board == board, INTERVAL.c.begin_s, span, kept_spans(connection, board, span))
+        going = _going(connection, board, span)
         if connection.execute(select(INTERVAL.c.board).where(going).limit(1)).first() is None:
             return None
         rows = connection.execute(_named(board, span)).mappings().all()
-        known = connection.execute(
-            select(ARCHIVE.c.file).where(ARCHIVE.c.board == board, ARCHIVE.c.begin_s == begin_s)
-        ).scalar()
+        known = _file_of(connection, board, begin_s)
         _write(folder, name, rows, known)
         put(connection, ARCHIVE, [{"board": board, "begin_s": begin_s, "file": name}])
         connection.execute(delete(INTERVAL).where(going))
     return name
+
+
+def _drop(history: History, board: int, begin_s: int) -> None:
+    """Delete the rows of one month that has no file, and note that they are missing."""
+    span = begin_s, next_month_s(begin_s)
+    with history.writing() as connection:
+        _lock(connection, board)
+        if _file_of(connection, board, begin_s) not in (None, _NOT_HERE):
+            return
+        if connection.execute(delete(INTERVAL).where(_going(connection, board, span))).rowcount:
+            put(connection, ARCHIVE, [{"board": board, "begin_s": begin_s, "file": _NOT_HERE}])
+
+
+def _file_of(connection: Connection, board: int, begin_s: int) -> str | None:
+    """Name of the file of a month; None if it is not closed."""
+    return connection.execute(
+        select(ARCHIVE.c.file).where(ARCHIVE.c.board == board, ARCHIVE.c.begin_s == begin_s)
+    ).scalar()
+
+
+def _going(connection: Connection, board: int, span: Span) -> ColumnElement[bool]:
+    """The rows of a month, except those that are never removed."""
+    condition: ColumnElement[bool] = _outside(
+        INTERVAL.c.board == board, INTERVAL.c.begin_s, span, kept_spans(connection, board, span)
+    )
+    return condition
 
 
 def _lock(connection: Connection, board: int) -> None:

@@ -240,7 +240,8 @@ class Distribution:
     """Counts of latencies from ``begin_s`` to ``end_s``, by CPU.
 
     ``lost``: number of values that were lost in the hours of this range, all CPUs.
-    ``elsewhere_s``: begins of closed months whose rows are missing because they are in the store of another farm.
+    ``elsewhere_s``: begins of closed months whose rows are missing because they are in the store of another farm, or
+    their values in the archive of takers.
     """
 
     begin_s: int

@@ -41,10 +41,10 @@ function drawMaxima(chosen) {
   keyOfLoads(at("bands"), maxima);
 }
 
-/** Closed months lie in the store of the farm that measured; a website of another one lacks their five minutes. */
+/** Closed months are in the store of the farm that measured, or in the archive of takers, which this page does not read. */
 function lacking(months) {
   if (!months || !months.length) return "";
-  return ` Data of ${months.map(month => instant(month).slice(0, 7)).join(", ")} at the ends of the range is missing: it is in the store of the farm that measured this board.`;
+  return ` Data of ${months.map(month => instant(month).slice(0, 7)).join(", ")} at the ends of the range is missing: it is in an archive that this page does not read.`;
 }
 
 function drawPlot(data, said) {

@@ -10,12 +10,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 from click.testing import CliRunner
+from sqlalchemy import Table, func, select
 
 from fastenough.cli import farm_compact
 from fastenough.fleet import tables
@@ -23,6 +25,9 @@ from fastenough.fleet.archive import VERSION_KEY, FleetArchive, Partition
 from fastenough.fleet.board_rows import board_groups, rows_of, shard_files
 from fastenough.fleet.compaction import CompactedPartition, closed_partitions, compact, is_closed
 from fastenough.fleet.simulated import CPUS
+from fastenough.history import OWNER, distribution
+from fastenough.history.rollups import DAY_S, month_begin_s, next_month_s
+from fastenough.history.schema import EVENT, INTERVAL
 from fastenough.model import BadInput, FastenoughError
 from tests.support.fleet_shard import BEGIN_S, ShardBench, board, fail_after_the_part, intervals
 from tests.support.postgresql import running_server
@@ -257,7 +262,7 @@ def test_what_a_taker_stores_during_a_merge_is_kept(
     with monkeypatch.context() as patched:
         _store_at(step, bench, patched)
         assert [(one.files, one.rows) for one in _compact(bench)] == [(4, 4 * CPUS)]
-    assert _seen(bench) == bench.stored() == intervals(5)
+    assert _seen(bench) == intervals(5)
     assert [(one.files, one.rows) for one in _compact(bench)] == [(2, 5 * CPUS)]
 
 
@@ -370,6 +375,32 @@ def test_a_partition_that_cannot_be_merged_stops_no_other(
     assert [(one["type"], one["files"]) for one in done or []] == [("simulated", 4)]
     assert isinstance(error, FastenoughError)
     assert sorted(bench.folder.glob("type=a/**/*.parquet")) == before
+
+
+def test_old_rows_of_boards_that_publish_leave_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages report them as missing; sums of whole months remain."""
+    bench, watched = ShardBench(tmp_path), replace(board(), watched=True)
+    bench.store(watched.chunk(0, 12))
+    begin_s, month_s, end_s = int(BEGIN_S), month_begin_s(int(BEGIN_S)), next_month_s(int(BEGIN_S))
+    for days, rows, events in ((59, 3 * CPUS, 2), (60, 0, 2), (364, 0, 2), (365, 0, 0)):
+        bench.history.wall_s = partial(float, end_s + days * DAY_S)
+        assert _command(bench, monkeypatch) == ([], None)
+        assert (_rows(bench, INTERVAL), _rows(bench, EVENT)) == (rows, events), days
+    bench.store(watched.chunk(12, 1))
+    assert _rows(bench, INTERVAL) == CPUS
+    _command(bench, monkeypatch)
+    assert _rows(bench, INTERVAL) == 0
+    part = distribution(bench.history, OWNER, board().machine, "timer/wakeup", begin_s - begin_s % 300, begin_s + 900)
+    assert (part.cpus, part.elsewhere_s) == ({}, (month_s,))
+    whole = distribution(bench.history, OWNER, board().machine, "timer/wakeup", month_s, end_s)
+    assert [int(buckets.count.sum()) for buckets in whole.cpus.values()] == [13 * 200] * CPUS
+    assert whole.elsewhere_s == ()
+    bench.history.close()
+
+
+def _rows(bench: ShardBench, table: Table) -> int:
+    with bench.history.reading() as connection:
+        return int(connection.execute(select(func.count()).select_from(table)).scalar_one())
 
 
 def test_nothing_is_merged_by_another_database(bench: ShardBench, monkeypatch: pytest.MonkeyPatch) -> None:
