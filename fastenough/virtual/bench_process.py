@@ -25,7 +25,7 @@ from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.custom_kernels import KernelFiles, find_kernel, register_kernel
 from fastenough.virtual.guest_link import connect_guest
-from fastenough.virtual.module import build_module
+from fastenough.virtual.module import build_module, has_headers
 from fastenough.virtual.packages import DownloadCallback, no_progress
 from fastenough.virtual.probe import build_probe, install
 from fastenough.virtual.process_lock import end_holder, hold_lock, holder
@@ -119,7 +119,7 @@ def up(
     guest_kernel = (
         find_kernel(kernel, on_download) if custom_files is None else register_kernel(kernel, custom_files, on_download)
     )
-    if guest_kernel.headers.exists():
+    if has_headers(guest_kernel):
         build_module(guest_kernel)
     build_probe(guest_kernel.arch)
     process = subprocess.Popen(

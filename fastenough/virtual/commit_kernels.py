@@ -2,25 +2,24 @@
 """Kernels of the commits of a repository, each built once.
 
 All commits of a repository are checked out in one folder and built in one build directory, so that make compiles what
-differs from the commit before.  Image and modules of each are copied, and registered under a name of their own.
+differs from the commit before.  Each kernel is registered under a name of its own.
 """
 
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fastenough.virtual.custom_kernels import KernelFiles, register_kernel, registered_names
+from fastenough.model import BadInput
+from fastenough.virtual.custom_kernels import find_kernel, register_kernel
 from fastenough.virtual.git_repository import GitRepository
 from fastenough.virtual.kernel_build import StepCallback, build_kernel, build_key, compiler_version
 from fastenough.virtual.kernel_source import KernelSource
 from fastenough.virtual.packages import cache_dir, cache_lock
 
 _LOCK = "commits-lock"
-_IMAGE, _MODULES = "image", "modules"
 
 
 @dataclass(frozen=True)
@@ -43,14 +42,12 @@ class CommitKernels:
         """
         name = self.name(commit)
         with cache_lock(_LOCK) as cache:
-            folder = cache / "commits" / name
-            if not folder.is_dir():
+            if not _is_available(name):
                 source = self._source(cache)
                 tell("checking out")
                 self.repository.check_out(commit, source.tree)
-                _store(build_kernel(source, self.arch, self.options, tell).files, folder)
-            if name not in registered_names():
-                register_kernel(name, KernelFiles(folder / _IMAGE, folder / _MODULES))
+                built = build_kernel(source, self.arch, self.options, tell)
+                register_kernel(name, replace(built.files, headers=None))
         return name
 
     def _source(self, cache: Path) -> KernelSource:
@@ -58,12 +55,9 @@ class CommitKernels:
         return KernelSource(cache / "checkouts" / key, None)
 
 
-def _store(files: KernelFiles, folder: Path) -> None:
-    """Copy image and modules, whole or not at all."""
-    assert files.modules is not None
-    unfinished = folder.with_name(f".{folder.name}")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    shutil.copy2(files.image, unfinished / _IMAGE)
-    shutil.copytree(files.modules, unfinished / _MODULES, symlinks=True)
-    unfinished.rename(folder)
+def _is_available(name: str) -> bool:
+    try:
+        find_kernel(name)
+    except BadInput:
+        return False
+    return True

@@ -2,7 +2,8 @@
 """Builds of kernels for guests, from a source tree and fragments of a configuration.
 
 Each source, architecture and set of options has its own build directory in the cache.  Make continues there, so that a
-build after a change of the source compiles the changed files only.
+build after a change of the source compiles the changed files only.  As the files of a directory may change, image and
+modules of each of its builds are copied into a folder of their own.
 """
 
 from __future__ import annotations
@@ -12,14 +13,20 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fastenough.model import BadInput, FastenoughError
 from fastenough.virtual.custom_kernels import KernelFiles
 from fastenough.virtual.kernel_config import dropped_options, fragment_text, read_options
 from fastenough.virtual.kernel_source import BUILD_LOCK, KernelSource, require_plain
-from fastenough.virtual.module import cross_compiler, first_diagnostic, make_arguments, make_environment
+from fastenough.virtual.module import (
+    IMAGE_RECORD,
+    cross_compiler,
+    first_diagnostic,
+    make_arguments,
+    make_environment,
+)
 from fastenough.virtual.packages import cache_lock, file_hash, require_space
 
 _IMAGES = {"arm64": "arch/arm64/boot/Image", "amd64": "arch/x86/boot/bzImage"}
@@ -35,7 +42,6 @@ _REPRODUCIBLE = {
 }
 """Environment of make: the same source and options give the same image."""
 _MODULES = "installed"
-_RECORD = "fastenough-image"
 
 StepCallback = Callable[[str], None]
 """Progress callback with the name of a step that begins."""
@@ -104,7 +110,28 @@ def build_kernel(
             build.configure(options)
             tell("compiling")
             build.compile()
-        return BuiltKernel(build.files, not cached)
+        files = build.files if source.version else _stored(build.files, cache / "built", key)
+        return BuiltKernel(files, not cached)
+
+
+def _stored(files: KernelFiles, parent: Path, key: str) -> KernelFiles:
+    """Copies of image and modules in a folder named by their content, made whole or not at all."""
+    assert files.modules is not None
+    folder = parent / f"{key}-{_content_hash(files.image, files.modules)[:12]}"
+    if not folder.is_dir():
+        unfinished = folder.with_name(f".{folder.name}")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        shutil.copy2(files.image, unfinished / files.image.name)
+        shutil.copytree(files.modules, unfinished / files.modules.name, symlinks=True)
+        unfinished.rename(folder)
+    return replace(files, image=folder / files.image.name, modules=folder / files.modules.name)
+
+
+def _content_hash(image: Path, modules: Path) -> str:
+    files = sorted(path for path in modules.rglob("*") if path.is_file() and not path.is_symlink())
+    lines = [file_hash(image), *(f"{file_hash(path)} {path.relative_to(modules)}" for path in files)]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -120,7 +147,7 @@ class _Build:
 
     def is_complete(self) -> bool:
         """Whether the image is that of the last complete build."""
-        image, record = self.files.image, self.objects / _RECORD
+        image, record = self.files.image, self.objects / IMAGE_RECORD
         return image.is_file() and record.is_file() and record.read_text() == file_hash(image)
 
     def configure(self, options: Mapping[str, str]) -> None:
@@ -137,11 +164,11 @@ class _Build:
             )
 
     def compile(self) -> None:
-        (self.objects / _RECORD).unlink(missing_ok=True)
+        (self.objects / IMAGE_RECORD).write_text("")  # of no image, until the build is complete
         self._make(Path(_IMAGES[self.arch]).name, "modules")
         shutil.rmtree(self.objects / _MODULES, ignore_errors=True)
         self._make("modules_install", f"INSTALL_MOD_PATH={self.objects / _MODULES}")
-        (self.objects / _RECORD).write_text(file_hash(self.files.image))
+        (self.objects / IMAGE_RECORD).write_text(file_hash(self.files.image))
 
     def _make(self, *arguments: str) -> None:
         """Run make; raises FastenoughError with the first error."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fastenough.model import FastenoughError, NotApplicable
 from fastenough.virtual.kernels import Kernel
-from fastenough.virtual.packages import cache_lock
+from fastenough.virtual.packages import cache_lock, file_hash
 
 
 def _checkout() -> Path:
@@ -25,6 +25,9 @@ CHECKOUT = _checkout()
 """The source tree of programs for boards and instruments, and of plans; in an installation, a copy of it."""
 SOURCES = CHECKOUT / "target" / "module"
 FORMAT = tuple(CHECKOUT / "format" / name for name in ("bank.h", "fe_hist.h", "periodic.h"))
+
+IMAGE_RECORD = "fastenough-image"
+"""File in a build directory of the bench: the hash of the image of its last complete build."""
 
 _KBUILD_ARCH = {"arm64": "arm64", "amd64": "x86", "armhf": "arm"}
 _CROSS = {"arm64": "aarch64-linux-gnu-", "amd64": "x86_64-linux-gnu-", "armhf": "arm-linux-gnueabihf-"}
@@ -96,6 +99,12 @@ def _key(kernel: Kernel, sources: Iterable[Path], variables: Sequence[str]) -> s
     return digest.hexdigest()[:16]
 
 
+def has_headers(kernel: Kernel) -> bool:
+    """Whether modules can be built for a kernel: not if its build directory is now that of another image."""
+    record = kernel.headers / IMAGE_RECORD
+    return kernel.headers.exists() and (not record.is_file() or record.read_text() == file_hash(kernel.image))
+
+
 def build_module(kernel: Kernel, folder: Path = SOURCES, variables: Sequence[str] = ()) -> Path:
     """The module of a folder, built for a kernel; from the cache if nothing changed.
 
@@ -106,6 +115,11 @@ def build_module(kernel: Kernel, folder: Path = SOURCES, variables: Sequence[str
         raise NotApplicable(
             f"cannot build a module for kernel {kernel.name}: its headers are missing; name the "
             "folder in which it was built (fastenough bench up --headers)"
+        )
+    if not has_headers(kernel):
+        raise NotApplicable(
+            f"cannot build a module for kernel {kernel.name}: its source was changed and built again since; "
+            "build each kernel from a directory of its own (git worktree)"
         )
     sources = _sources(folder)
     variables = (*kernel.make, *variables)

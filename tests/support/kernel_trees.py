@@ -31,8 +31,10 @@ modules:
 modules_install:
 	@mkdir -p $(INSTALLED)
 	@touch $(INSTALLED)/modules.builtin
+	@if test -e $(CURDIR)/module; then cat $(CURDIR)/module >$(INSTALLED)/test.ko; fi
 """
-"""Its release is 6.99.  It does not build beside a file ``broken.c``; a file ``content`` becomes part of the image."""
+"""Its release is 6.99.  It does not build beside a file ``broken.c``; a file ``content`` becomes part of the image, and
+a file ``module`` becomes a module ``test``."""
 
 
 def install_tools(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

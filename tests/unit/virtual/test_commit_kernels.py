@@ -132,11 +132,12 @@ def test_make_ends_with_the_build(kernels: Kernels, tmp_path: Path, number: sign
 
 
 def test_an_interrupted_copy_is_made_again(kernels: Kernels) -> None:
-    name = kernels.kernels.name(kernels.ids["one"])
-    unfinished = kernels.cache / "commits" / f".{name}" / "modules"
-    unfinished.mkdir(parents=True)
-    assert kernels.build("one") == name
-    assert find_kernel(name).image.is_file() and not unfinished.exists()
+    folder = find_kernel(kernels.build("one")).image.resolve().parent
+    unfinished = folder.with_name(f".{folder.name}")
+    folder.rename(unfinished)
+    (unfinished / "Image").write_bytes(b"incomplete")
+    assert find_kernel(kernels.build("one")).image.resolve().parent == folder
+    assert not unfinished.exists()
 
 
 def test_a_commit_that_does_not_build_leaves_nothing_and_the_next_one_builds(kernels: Kernels) -> None:

@@ -20,6 +20,7 @@ from fastenough.virtual.custom_kernels import find_kernel
 from fastenough.virtual.kernel_build import build_key, missing_packages
 from fastenough.virtual.kernel_config import all_options, dropped_options, fragment_text, read_options
 from fastenough.virtual.kernel_source import KernelSource, find_source
+from fastenough.virtual.module import build_module, has_headers
 from tests.support.json_documents import require_valid
 from tests.support.kernel_trees import MAKEFILE, TOOLS, install_tools
 
@@ -76,6 +77,29 @@ def test_a_kernel_is_built_with_the_compiler_of_its_guests_and_is_found_by_its_n
 def test_the_files_of_a_source_tree_may_change_and_make_decides_what_to_compile(tree: Path) -> None:
     assert [build(tree).exit_code, build(tree).exit_code] == [0, 0]
     assert len(makes(tree)) == 2
+
+
+def test_each_build_of_a_directory_is_a_kernel_of_its_own(tree: Path) -> None:
+    for name, content in (("before", "1"), ("after", "2")):
+        (tree / "content").write_text(content)
+        (tree / "module").write_text(content)
+        assert build(tree, "--kernel", name).exit_code == 0
+    kernels = [find_kernel(name) for name in ("before", "after")]
+    assert [kernel.image.read_bytes()[-1:] for kernel in kernels] == [b"1", b"2"]
+    assert [kernel.module("test") for kernel in kernels] == [b"1", b"2"]
+    assert [has_headers(kernel) for kernel in kernels] == [False, True], "the headers are those of the last build"
+    with pytest.raises(NotApplicable, match="before"):
+        build_module(kernels[0])
+    (tree / "broken.c").touch()
+    assert build(tree).exit_code != 0
+    assert not has_headers(kernels[1]), "an incomplete build may have changed them"
+
+
+def test_a_module_that_changes_alone_is_another_kernel(tree: Path) -> None:
+    for content in ("1", "2"):
+        (tree / "module").write_text(content)
+        assert build(tree, "--kernel", f"own-{content}").exit_code == 0
+    assert [find_kernel(f"own-{content}").module("test") for content in "12"] == [b"1", b"2"]
 
 
 def test_a_package_is_built_once(tree: Path) -> None:
