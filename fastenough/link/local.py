@@ -9,6 +9,7 @@ the guard's file, and below it the command.
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob as globbing
 import math
 import os
@@ -252,7 +253,7 @@ _WRITE = 'printf %s "$2" >"$1"'
 
 
 class _Root(LocalLink):
-    """Commands and writes with root privileges."""
+    """Commands and writes with root privileges, and reads of what only root may read, such as debugfs."""
 
     def _start_process(self, argv: Sequence[str], input: bytes, scratch: str | None, limit_s: float) -> LocalProcess:
         program = self.which(argv[0])
@@ -264,11 +265,33 @@ class _Root(LocalLink):
             require_trusted(path)
         return LocalProcess([program, *argv[1:]], b"", scratch, limit_s, through=_SUDO)
 
+    def read(self, path: str) -> bytes:
+        try:
+            return super().read(path)
+        except PermissionError:
+            if not self.exists(path):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
+            return self._run_on(path, ["cat", "--", path]).stdout
+
+    def exists(self, path: str) -> bool:
+        try:
+            Path(path).stat()
+        except PermissionError:
+            return self.run(["test", "-e", path], _TIMEOUT_S).status == 0
+        except OSError:
+            return False
+        return True
+
     def write(self, path: str, content: bytes) -> None:
-        done = self.run(["sh", "-c", _WRITE, "sh", path, content.decode()], _TIMEOUT_S)
+        self._run_on(path, ["sh", "-c", _WRITE, "sh", path, content.decode()])
+
+    def _run_on(self, path: str, argv: Sequence[str]) -> Completed:
+        """Run a command on a file; raise OSError with its last line if it fails."""
+        done = self.run(argv, _TIMEOUT_S)
         if done.status:
             lines = done.stderr.decode(errors="replace").strip().splitlines() or ["refused"]
-            raise OSError(1, lines[-1].removeprefix("sh: "), path)
+            raise OSError(errno.EPERM, lines[-1].removeprefix(f"{argv[0]}: "), path)
+        return done
 
 
 class SudoLink(LocalLink):

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 from fastenough.link import LocalLink, Stalled, find_probe
 from fastenough.link.modules import insert_module, require_own_module
 from fastenough.model import BadInput, NotApplicable
+from tests.support.ordinary_user import ordinary_user
 from tests.support.privileges import require_root
 from tests.support.processes import eventually, running, start_bench, with_words
 
@@ -44,6 +47,40 @@ def test_a_module_that_another_user_could_exchange_is_not_inserted(tmp_path: Pat
     module.parent.chmod(0o777)
     with pytest.raises(BadInput, match="can be changed by other users"):
         insert_module(LocalLink(), str(module))
+
+
+_READ_RAISED = """
+import errno, sys
+from fastenough.link.local import SudoLink
+link = SudoLink().raised
+folder = sys.argv[1]
+print(link.read(f"{folder}/preempt").decode(), [link.exists(f"{folder}/{name}") for name in ("preempt", "missing")])
+for name in ("missing", "folder"):
+    try:
+        link.read(f"{folder}/{name}")
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+"""
+
+
+def test_root_reads_what_the_user_may_not(tmp_path: Path) -> None:
+    """The folder is as debugfs: root's own."""
+    with ordinary_user(sudo=True) as user:
+        folder = Path(tempfile.mkdtemp())  # with mode 0700
+        try:
+            (folder / "preempt").write_text("none voluntary (full)")
+            (folder / "folder").mkdir()
+            done = subprocess.run(
+                [*user.prefix(), user.python, "-c", _READ_RAISED, str(folder)],
+                cwd=user.home,
+                env=user.environment(),
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        finally:
+            shutil.rmtree(folder)
+    assert done.stdout.splitlines() == ["none voluntary (full) [True, False]", "ENOENT", "EPERM"], done.stderr
 
 
 def test_missing_command() -> None:
