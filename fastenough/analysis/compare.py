@@ -7,6 +7,7 @@ changes is not taken for the effect of one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
@@ -45,8 +46,9 @@ class NoCommonSeries(BadInput):
 
 @dataclass(frozen=True)
 class QuantileDifference:
-    """Second minus first, in ns, with its interval; None if a run has too few samples for the quantile, or if its
-    source only counted the values there.
+    """Second minus first, in ns, with its interval; quantiles are those of all activations.  None if a run has too few
+    samples for the quantile, if its source only counted the values there, or if it lies among missed periods without a
+    value.
 
     ``p_value``: the least error at which the interval excludes zero.  ``significant``: zero is also excluded when all
     reported differences are judged together.  ``no_interval``: why a difference has no interval.
@@ -125,9 +127,10 @@ class Comparison:
         return [p_value for p_value in p_values if p_value is not None]
 
     def no_interval(self) -> NoInterval:
-        """Why no difference has an interval, if none has; dependence, if it is the reason at any quantile."""
+        """Why no difference has an interval, if none has: the reason at any quantile, dependence first."""
         reasons = {difference.no_interval for difference in self.quantiles}
-        return NoInterval.DEPENDENT if NoInterval.DEPENDENT in reasons else NoInterval.FEW_SAMPLES
+        order = (NoInterval.DEPENDENT, NoInterval.FEW_SAMPLES, NoInterval.MISSED)
+        return next((reason for reason in order if reason in reasons), NoInterval.FEW_SAMPLES)
 
     def with_significance(self, significant: Iterator[bool], tested_differences: int) -> Comparison:
         """The comparison, with each difference of a p-value marked as significant or not."""
@@ -164,12 +167,15 @@ def _quantile_difference(
 ) -> QuantileDifference:
     first_ns, second_ns = first.value_ns(quantile), second.value_ns(quantile)
     if first_ns is None or second_ns is None:
-        return QuantileDifference(quantile)
+        is_missed = first.is_missed(quantile) or second.is_missed(quantile)
+        return QuantileDifference(quantile, no_interval=NoInterval.MISSED if is_missed else None)
     observed = QuantileDifference(quantile, first_ns, second_ns, second_ns - first_ns)
     resampled = difference_of(first.edges(quantile), second.edges(quantile))
     if resampled is None:
         return replace(observed, no_interval=no_interval_of_difference(first, second, quantile))
     lower_ns, upper_ns = resampled.interval(confidence)
+    if not math.isfinite(upper_ns - lower_ns):
+        return replace(observed, no_interval=NoInterval.MISSED)
     return replace(observed, lower_ns=lower_ns, upper_ns=upper_ns, p_value=resampled.chance_of_none())
 
 
@@ -321,7 +327,7 @@ def comparison_of(
         sides.name,
         (base.n, other.n),
         differences + sides.differences,
-        tuple(_quantile_difference(sides.base, sides.other, quantile, confidence) for quantile in QUANTILES),
+        tuple(_quantile_difference(*sides.of_activations, quantile, confidence) for quantile in QUANTILES),
         (base.known_maximum_ns, other.known_maximum_ns),
         tuple(_rate_difference(base, other, limit, confidence) for limit in limits_ns if complete),
         confidence,
@@ -460,7 +466,7 @@ def _conclusion_of_run(comparisons: Sequence[Comparison], judged: Collection[str
     relevant = _relevant(comparisons, judged)
     if len(relevant) == 1:
         return f"{relevant[0].series}: {comparison_text(relevant[0], which)}"
-    directions = [set(map(finding, (*comparison.quantiles, *comparison.rates))) for comparison in relevant]
+    directions = [{*map(finding, comparison.quantiles), *map(finding, comparison.rates)} for comparison in relevant]
     greater, smaller = (sum(what in difference for difference in directions) for what in (GREATER, SMALLER))
     if not greater and not smaller:
         return f"no difference of the {which} run is shown in any of {len(relevant)} series"
@@ -486,7 +492,8 @@ def cautions(recordings: Sequence[Recording]) -> list[str]:
     ]
     caveats += [
         f"run {recording.run_id}: {words.counted(missed, 'missed period')} "
-        f"{'has' if missed == 1 else 'have'} no value; quantiles do not include them"
+        f"{'has' if missed == 1 else 'have'} no value; "
+        + ("figures do not include them" if counts_instructions(recording) else "in quantiles they exceed all values")
         for recording in recordings
         if (missed := sum(recording.missed(series.id) for series in judged_series(recording) if not series.corrected))
     ]

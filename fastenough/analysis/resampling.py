@@ -42,6 +42,7 @@ class NoInterval(StrEnum):
 
     FEW_SAMPLES = "too few samples"
     DEPENDENT = "samples depend on each other for longer than a 30th of the measured time"
+    MISSED = "quantiles may lie among missed periods without a value"
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from fastenough.analysis.compare import (
     SMALLER,
     QuantileDifference,
     RateDifference,
+    cautions,
     conclusion,
     finding,
     judged_names,
@@ -28,7 +29,7 @@ from fastenough.recording import Recording, read_recording
 from fastenough.store import Store
 from tests.process.cli.test_cli_variants import keep
 from tests.support.cli_calls import fastenough
-from tests.support.recordings import Plan, latencies, write
+from tests.support.recordings import Plan, latencies, recording, write
 from tests.support.terminal import Terminal, screen
 
 pytestmark = pytest.mark.untimed
@@ -115,7 +116,7 @@ def test_the_conclusion_names_each_rate_that_differs() -> None:
     assert "greater at some quantile or limit in 1 and smaller in 0" in several
 
 
-@pytest.mark.parametrize("reason", NoInterval)
+@pytest.mark.parametrize("reason", [NoInterval.FEW_SAMPLES, NoInterval.DEPENDENT])
 def test_a_difference_without_interval_has_its_reason(tmp_path: Path, reason: NoInterval) -> None:
     """A calm half and a busy one depend on each other for too long; ten intervals are too few samples."""
     rows = [[row + 20_000 * (place >= 15) for place, row in enumerate(rows)] for rows in latencies(2)]
@@ -124,6 +125,33 @@ def test_a_difference_without_interval_has_its_reason(tmp_path: Path, reason: No
     median = compare(*runs)[0].quantiles[0]
     assert (median.quantile, median.ends, median.no_interval) == (0.5, None, reason)
     assert reason in conclusion(compare(*runs), judged_names(runs))
+
+
+def _run_of_activations(folder: Path, number: int, missed: int) -> Recording:
+    """100 activations without a period in each of 100 s; of each second, the longest ``missed`` have no value."""
+    values = np.sort((20_000 * np.random.default_rng(number).lognormal(0, 0.3, (100, 100))).astype(np.int64))
+    answered = [np.random.default_rng(number).permutation(row[: 100 - missed]) for row in values]
+    plan = Plan([answered], run_id=f"run-{number}", missed=100 * missed, views=("wakeup",), interval_ns=10**9)
+    plan.head, plan.series = {"probe": "made-up", "parameters": {"size": 1}}, {"period_ns": None}
+    return recording(folder, plan)
+
+
+@pytest.mark.parametrize("missed", [0, 20, 60])
+def test_a_run_is_not_smaller_since_its_longest_activations_have_no_value(tmp_path: Path, missed: int) -> None:
+    runs = [_run_of_activations(tmp_path, 1, 0), _run_of_activations(tmp_path, 2, missed)]
+    [compared] = compare(*runs)
+    shown = {difference.quantile: finding(difference) for difference in compared.quantiles}
+    assert SMALLER not in {text.removesuffix(BY_ITSELF) for text in shown.values()}
+    assert "smaller" not in conclusion([compared], set())
+    known = [difference for difference in compared.quantiles if difference.no_interval is not NoInterval.MISSED]
+    assert [difference.quantile for difference in known if difference.second_ns] == {
+        0: [0.5, 0.95, 0.99, 0.999, 0.9999],
+        20: [0.5],
+        60: [],
+    }[missed]
+    assert (NoInterval.MISSED in conclusion([compared], set())) == (missed == 60)
+    caveat = f"run run-2: {100 * missed:,} missed periods have no value; in quantiles they exceed all values"
+    assert (caveat in cautions(runs)) == (missed > 0)
 
 
 @pytest.mark.parametrize("columns", [80, 200])
