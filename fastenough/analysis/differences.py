@@ -14,6 +14,7 @@ from fastenough.analysis.keys import (
     MACHINE,
     RUN_KEYS,
     SERIES_KEYS,
+    SYSTEM_KEYS,
     Forbids,
     Key,
     UnknownValue,
@@ -161,6 +162,21 @@ def group_text(recording: Recording) -> str:
     return "\n".join(
         [_as_text(keys, run_values(recording)), *(kind_text(recording, series) for series in recording.series)]
     )
+
+
+def _system_values(recording: Recording) -> Values:
+    return {key.name: key.of(recording.head, None) for key in SYSTEM_KEYS}
+
+
+def system_text(recording: Recording) -> str:
+    """Equal for runs with equal keys of what was booted, and where."""
+    return _as_text(SYSTEM_KEYS, _system_values(recording))
+
+
+def system_difference(first: Recording, second: Recording) -> str | None:
+    """Text of the first known difference in what was booted, and where; None if it may be one system."""
+    values = _system_values(first), _system_values(second)
+    return difference(SYSTEM_KEYS, *values, FOR_MERGING, unknown_agrees=True)
 
 
 def kind_text(recording: Recording, series: Series) -> str:

@@ -24,7 +24,7 @@ from fastenough import words
 from fastenough.analysis import checks, evidence, wording
 from fastenough.analysis.assessment import Assessment, CheckFinding, Judgment
 from fastenough.analysis.cpu_evidence import MINIMUM_DURATION_NS
-from fastenough.analysis.differences import may_agree, run_values
+from fastenough.analysis.differences import may_agree, run_values, system_difference, system_text
 from fastenough.analysis.distinct import distinct, repetition_cautions
 from fastenough.analysis.evidence import Evidence
 from fastenough.analysis.keys import parameters_of
@@ -206,14 +206,32 @@ def _without_monitors(recordings: Sequence[Recording]) -> list[Recording]:
     return others or list(recordings)
 
 
-def measured_loads(recordings: Iterable[Recording]) -> set[str | None]:
-    """The loads under which a run measured a latency, or was to."""
-    return {load_name(recording) for recording in recordings if not measures_no_latency(recording)}
+def measured_loads(recordings: Iterable[Recording]) -> list[str]:
+    """The loads under which a run measured a latency, or was to, in order of first appearance."""
+    loads = dict.fromkeys(load_name(recording) for recording in recordings if not measures_no_latency(recording))
+    return [load for load in loads if load is not None]
 
 
 def _missing_loads(recordings: Sequence[Recording], loads: Sequence[str] | None) -> list[str]:
     measured = measured_loads(recordings)
     return [load for load in loads or () if load not in measured]
+
+
+def _loads_elsewhere(recordings: Sequence[Recording], loads: Sequence[str] | None) -> Iterator[str]:
+    """The gaps of each system that was not measured under a requested load, although another system was."""
+    systems: dict[str, Recording] = {}
+    by_load: dict[str | None, dict[str, Recording]] = {}
+    for recording in recordings:
+        if recording.damage is None and recording.series and not measures_no_latency(recording):
+            system = system_text(recording)
+            systems.setdefault(system, recording)
+            by_load.setdefault(load_name(recording), {}).setdefault(system, recording)
+    for load in loads or ():
+        under_load = by_load.get(load, {})
+        for system, recording in systems.items() if under_load else ():
+            differences = [system_difference(recording, other) for other in under_load.values()]
+            if system not in under_load and (text := differences[0]) is not None and None not in differences:
+                yield wording.load_elsewhere(load, recording, text)
 
 
 def _unfit(recordings: Sequence[Recording]) -> tuple[tuple[str, str], ...]:
@@ -260,7 +278,8 @@ def judge(
 
     ``requirement`` applies to the runs of ``probe`` (None: of every probe); all others are judged by the requirement
     in their heads, if any.  ``confidence``: used if no requirement states one.  ``loads``: names of the requested
-    loads; a missing one forbids a PASS, and so does each planned run in ``missing`` that was not made.
+    loads; one that is missing on a measured system forbids a PASS, and so does each planned run in ``missing`` that was
+    not made.
     ``minimum_duration_ns``: measured time required for a PASS under each load.
     PASS and FAIL are valid however often growing data are judged.  Never raises for recordings.
     """
@@ -276,6 +295,7 @@ def judge(
     required = requirement is not None or any(recording.head.requirement for recording in recordings)
     gaps = [
         *wording.gaps(recordings, dict(unfit), _missing_loads(recordings, loads), missing),
+        *_loads_elsewhere(recordings, loads),
         *_speed_gap(measured, judgeable, required),
         *_probe_gap(judgments, probe if requirement and judgeable else None),
     ]

@@ -497,6 +497,14 @@ def next_steps_of_gaps(gaps: Sequence[str], missing: Sequence[str]) -> tuple[str
     ) * bool(missing)
 
 
+def load_elsewhere(load: str, recording: Recording, difference: str) -> str:
+    """The gap that a requested load was measured, but not on the system of this run."""
+    return (
+        f"load {load}, which was requested, was not measured on the system of run {recording.run_id}, only on another "
+        f"({difference})"
+    )
+
+
 _ORDINARY = ("other", "batch", "idle")
 """Policies that are not real-time."""
 

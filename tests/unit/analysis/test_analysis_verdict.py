@@ -21,7 +21,7 @@ from fastenough.analysis.gate import Limit, requirement_result
 from fastenough.model import Requirement, Role, Verdict
 from fastenough.recording import Recording, RecordingWriter, read_recording
 from tests.support.presence import present
-from tests.support.recordings import COUNTERS, PROFILE, Plan, latencies, recording, write
+from tests.support.recordings import COUNTERS, PROFILE, Plan, latencies, quiet, recording, write
 
 LIMIT = Requirement(200_000)
 VALUES = latencies(1)
@@ -735,6 +735,31 @@ def test_a_load_that_was_asked_for_and_is_missing_forbids_a_pass(tmp_path: Path)
     assert judge([good], LIMIT, loads=["cpu"]).verdict is Verdict.PASS
     assessment = judge([good], LIMIT, loads=["cpu", "io"])
     assert assessment.verdict is Verdict.INCONCLUSIVE and "no run has load io" in _text(assessment)
+
+
+def _on_kernel(tmp_path: Path, number: int, release: str, load: str) -> Recording:
+    profile = PROFILE | {"kernel": PROFILE["kernel"] | {"release": release}}
+    run_id = f"run-{number}"
+    return recording(tmp_path, Plan(quiet(run_id), run_id=run_id, load=load, head={"profile": profile}))
+
+
+def test_each_kernel_must_be_measured_under_each_requested_load(tmp_path: Path) -> None:
+    """A resumed campaign may span an upgrade of the kernel."""
+    idle, busy = _on_kernel(tmp_path, 1, "6.1.0-30", "none"), _on_kernel(tmp_path, 2, "6.1.0-31", "own")
+    assert judge([idle, busy], LIMIT).verdict is Verdict.PASS
+    assessment = judge([idle, busy], LIMIT, loads=["none", "own"])
+    assert assessment.verdict is Verdict.INCONCLUSIVE
+    gaps = [reason for reason in assessment.reasons if "was requested" in reason]
+    assert len(gaps) == 2 and all("'6.1.0-30'" in gap and "'6.1.0-31'" in gap for gap in gaps)
+    complete = [idle, busy, _on_kernel(tmp_path, 3, "6.1.0-30", "own"), _on_kernel(tmp_path, 4, "6.1.0-31", "none")]
+    assert judge(complete, LIMIT, loads=["none", "own"]).verdict is Verdict.PASS
+
+
+def test_a_run_without_a_profile_may_be_of_the_system_of_another(tmp_path: Path) -> None:
+    idle = _on_kernel(tmp_path, 1, "6.1.0-30", "none")
+    unknown = recording(tmp_path, _good(run_id="unknown", load="own", head={"profile": None}))
+    gaps = [reason for reason in judge([idle, unknown], LIMIT, loads=["none", "own"]).reasons if "requested" in reason]
+    assert not gaps
 
 
 def _unfit(tmp_path: Path) -> Recording:
