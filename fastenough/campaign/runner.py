@@ -22,11 +22,12 @@ from fastenough.campaign.plan import GPIO_PROBES, Plan
 from fastenough.campaign.progress import Clock, Progress
 from fastenough.campaign.stop import StopRequest, stop_on_signals
 from fastenough.campaign.transcript import RunStore, Transcript
+from fastenough.facts import collect
 from fastenough.link import BoardGone, LocalLink
-from fastenough.model import BadInput, Configuration, FastenoughError, NotApplicable
+from fastenough.model import BadInput, Configuration, FastenoughError, NotApplicable, identifiers_of, is_same_machine
 from fastenough.recording import LoadStated
 from fastenough.recording.building import HeadAdditions
-from fastenough.recording.head import RecordedSetting
+from fastenough.recording.head import Head, RecordedSetting
 from fastenough.settings import BoardBusy, Settings, default_journal, print_settings, run_journal
 from fastenough.settings.place import PlaceEntry
 from fastenough.settings.setting import Requested
@@ -72,9 +73,10 @@ def run_campaign(
 
     If a configuration does not boot, is lost before its first run, or a run cannot be measured, its runs are stored as
     failed or not applicable with the reason, and the campaign continues.  Raises BadInput for input refused at the
-    first run, BoardBusy if another bench measures on a board, GaugeLost when the instrument is lost, FastenoughError
-    when the store cannot be written; the lines recorded so far stay.  If all runs are of one board that is measured as
-    booted and cannot be reached, its error is raised and no run is stored.
+    first run and for a board that is no longer the system of its kept runs, BoardBusy if another bench measures on a
+    board, GaugeLost when the instrument is lost, FastenoughError when the store cannot be written; the lines recorded
+    so far stay.  If all runs are of one board that is measured as booted and cannot be reached, its error is raised and
+    no run is stored.
     """
     stopping = stopping or StopRequest()
     store.settle()
@@ -122,6 +124,7 @@ class _Runner:
         self.left = [spec for spec in self.specs if not self.ledger.has(spec)]
         self._clock = Clock(self.left)
         self._printed: set[str] = set()
+        self._kept = _kept_heads(self.plan, self.store, self.ledger.done)
 
     def _report(self, spec: RunSpec, phase: str, transcript: Transcript | None) -> None:
         writer = transcript.writer if transcript else None
@@ -149,6 +152,8 @@ class _Runner:
             with ExitStack() as opening:
                 booted, instrument = self._up(board, configuration, specs[0], opening)
                 is_up = True
+                if (kept := self._kept.get((specs[0].board, configuration))) is not None:
+                    _require_same_system(board.name, booted, kept)
                 site = self._prepared(board, booted, instrument, opening, bench)
                 opened = opening.pop_all()
         except (BadInput, BoardBusy):
@@ -313,13 +318,39 @@ def with_configurations(
 
 def known_configurations(plan: Plan, store: RunStore, done: Mapping[int, str]) -> dict[str, dict[str, Configuration]]:
     """Return by board the configurations read in earlier runs; ``done``: run ids by position in the store."""
-    specs, per_run = expand(plan), len(recordings_of(plan))
     known: dict[str, dict[str, Configuration]] = {}
-    for position, run in done.items():
-        spec = specs[position // per_run]
-        configurations = known.setdefault(spec.board, {})
-        if spec.configuration not in configurations:
-            configuration = store.load(run).head.configuration
-            if configuration is not None and configuration.kernel_release is not None:
-                configurations[spec.configuration] = configuration
+    for (board, name), head in _kept_heads(plan, store, done).items():
+        if head.configuration is not None:
+            known.setdefault(board, {})[name] = head.configuration
     return known
+
+
+def _kept_heads(plan: Plan, store: RunStore, done: Mapping[int, str]) -> dict[tuple[str, str], Head]:
+    """Return by board and configuration the head of the first kept run whose kernel is known."""
+    specs, per_run = expand(plan), len(recordings_of(plan))
+    heads: dict[tuple[str, str], Head] = {}
+    for position in sorted(done):
+        spec = specs[position // per_run]
+        if (spec.board, spec.configuration) not in heads:
+            head = store.load(done[position]).head
+            if head.configuration is not None and head.configuration.kernel_release is not None:
+                heads[spec.board, spec.configuration] = head
+    return heads
+
+
+def _require_same_system(board: str, booted: Booted, kept: Head) -> None:
+    """Raise BadInput unless a board runs the kernel of its kept runs, with the same command line, on that machine."""
+    running, earlier = booted.configuration, kept.configuration or Configuration("")
+    parts = (
+        ("kernel", running.kernel_release, earlier.kernel_release),
+        ("kernel configuration", running.kernel_config_sha256, earlier.kernel_config_sha256),
+        ("kernel command line", running.command_line, earlier.command_line),
+    )
+    changed = next((part for part in parts if None not in part and part[1] != part[2]), None)
+    if changed is not None:
+        what = f"{board} has the {changed[0]} {changed[1]}, but its kept runs had {changed[2]}; boot that"
+    elif is_same_machine(identifiers_of(collect(booted.link, ("machine",))), kept.machine) is False:
+        what = f"{board} is not the machine of its kept runs (machine ID or hardware differ); connect that one"
+    else:
+        return
+    raise BadInput(f"{what}, or start a new campaign")

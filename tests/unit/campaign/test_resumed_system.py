@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A campaign is resumed only on the system of its kept runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastenough.board import AS_BOOTED, Board, Booted
+from fastenough.campaign import Plan, run_campaign, runner
+from fastenough.campaign.expand import WHOLE, expand
+from fastenough.campaign.ledger import Ledger
+from fastenough.campaign.plan import Entry
+from fastenough.link import FakeLink
+from fastenough.model import BadInput, Configuration, FastenoughError
+from fastenough.store import Store
+from tests.support import recordings as made
+
+BOARD = "ssh://board"
+PLAN = Plan("test", (Entry("timer", ("none", "full"), 1.0, {}),), boards=(BOARD,))
+BOOTED = Configuration("as-booted", "6.1.0-30-amd64", "c" * 64, "quiet isolcpus=1")
+MACHINE = ["a" * 64]
+
+
+class _Reached(FastenoughError):
+    """The board is ready for its first remaining run."""
+
+
+@dataclass
+class _Board:
+    """A board that is measured as booted."""
+
+    booted: Configuration
+    name: str = BOARD
+
+    def configurations(self) -> tuple[str, ...]:
+        return (AS_BOOTED,)
+
+    @contextmanager
+    def boot(self, configuration: str) -> Iterator[Booted]:
+        yield Booted(FakeLink({}), self.booted, "probe")
+
+
+def _kept(store: Store, folder: Path) -> None:
+    """Store the first run of the plan, which had the load none."""
+    specs = expand(PLAN)
+    writer = Ledger.of(PLAN, specs, store, resume=False).begin(store, specs[0], WHOLE)
+    profile = made.PROFILE | {"machine": MACHINE}
+    content = made.write(folder / "made", made.Plan([], writer.id, head={"profile": profile})).read_bytes()
+    release, sha256, words = BOOTED.kernel_release, BOOTED.kernel_config_sha256, BOOTED.command_line
+    for name, value in (("kernel_release", release), ("kernel_config_sha256", sha256), ("command_line", words)):
+        content = content.replace(f'"{name}":null'.encode(), f'"{name}":"{value}"'.encode())
+    for line in content.splitlines(keepends=True):
+        writer.line(line)
+    writer.end()
+
+
+def _resume(store: Store, booted: Configuration, machine: list[str], patch: pytest.MonkeyPatch) -> None:
+    def measured(*_: Any) -> None:
+        raise _Reached
+
+    def opened(name: str) -> Board:
+        return _Board(booted)
+
+    patch.setattr(runner, "collect", lambda link, names: {"machine": machine}, raising=False)
+    patch.setattr(runner, "measure", measured)
+    run_campaign(PLAN, store, resume=True, opened=opened, journal=store.path / "journal")
+
+
+@pytest.mark.parametrize(
+    ("booted", "machine", "expected"),
+    [
+        (BOOTED, MACHINE, None),
+        (Configuration("as-booted"), [], None),
+        (Configuration("as-booted", "6.1.0-31-amd64", "c" * 64, "quiet isolcpus=1"), MACHINE, r"6\.1\.0-31.*6\.1\.0-30"),
+        (Configuration("as-booted", "6.1.0-30-amd64", "d" * 64, "quiet isolcpus=1"), MACHINE, "kernel configuration d"),
+        (Configuration("as-booted", "6.1.0-30-amd64", "c" * 64, "quiet"), MACHINE, "command line quiet, .* isolcpus=1"),
+        (BOOTED, ["b" * 64], "not the machine"),
+    ],
+)
+def test_the_board_must_be_the_system_of_the_kept_runs(
+    booted: Configuration, machine: list[str], expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel may have been upgraded between the two parts of the campaign."""
+    store = Store(tmp_path / "store")
+    _kept(store, tmp_path)
+    with pytest.raises(_Reached if expected is None else BadInput, match=expected):
+        _resume(store, booted, machine, monkeypatch)
+    assert len(store.runs()) == 1
