@@ -24,7 +24,7 @@ from fastenough.campaign.stop import StopRequest, stop_on_signals
 from fastenough.campaign.transcript import RunStore, Transcript
 from fastenough.facts import collect
 from fastenough.link import BoardGone, LocalLink
-from fastenough.model import BadInput, Configuration, FastenoughError, NotApplicable, identifiers_of, is_same_machine
+from fastenough.model import BadInput, Configuration, FastenoughError, identifiers_of, is_same_machine
 from fastenough.recording import LoadStated
 from fastenough.recording.building import HeadAdditions
 from fastenough.recording.head import Head, RecordedSetting
@@ -198,7 +198,7 @@ class _Runner:
             self._clock.end()
 
     def _run(self, site: BoardSetup, spec: RunSpec) -> None:
-        """Make one run; BadInput ends the campaign at the first run, while later runs are stored as not applicable."""
+        """Make one run; BadInput ends the campaign at the first run, while later runs are stored as failed."""
         self._clock.begin()
         context = self._context(spec)
         try:
@@ -209,7 +209,7 @@ class _Runner:
             added = HeadAdditions(
                 site.board.name, site.booted.configuration, LoadStated(spec.load), requirement=spec.requirement
             )
-            transcript = store_unmeasured(spec, context, added, NotApplicable(str(refused)))
+            transcript = store_unmeasured(spec, context, added, refused)
         self._clock.end()
         self._report(spec, "ended", transcript)
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from fastenough.link.agent import AgentLink, Pace, Stream
-from fastenough.link.base import BoardGone, Link, Stalled
+from fastenough.link.base import BoardGone, Link
 from fastenough.link.ssh_upload import AgentUpload
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.words import LINE_CHARS, output_lines
@@ -207,15 +207,12 @@ class SshLink(_OwnFile):
         return self._raised
 
     def _by_sudo(self) -> AgentLink:
-        """Return a second agent with root privileges, or this one if sudo is not available."""
-        try:
-            file = f"/proc/{self.agent_pid}/exe"
-            if self.which("sudo") is None or self.run(["sudo", "-n", "--", file, "agent", "check"]).status:
-                return self
-            command = f"exec sudo -n -- {file} agent stdio"
-            return _OwnFile(_Connection(self._address, command).stream(), self.name, pace=self._pace)
-        except Stalled:
+        """Return a second agent with root privileges, or this one if sudo is missing or refuses; raise Stalled."""
+        file = f"/proc/{self.agent_pid}/exe"
+        if self.which("sudo") is None or self.run(["sudo", "-n", "--", file, "agent", "check"]).status:
             return self
+        command = f"exec sudo -n -- {file} agent stdio"
+        return _OwnFile(_Connection(self._address, command).stream(), self.name, pace=self._pace)
 
     def close(self) -> None:
         raised, self._raised = self._raised, None

@@ -199,15 +199,18 @@ def test_what_the_probe_refuses_ends_the_campaign(store: Store, probe_binary: st
 
 
 def test_what_the_probe_refuses_of_a_later_run_costs_that_run_alone(store: Store, probe_binary: str) -> None:
-    """Hours lie behind it: it is kept with what the probe says of it, and the rest is measured."""
+    """Hours lie behind it: it is kept with the probe's reason, the rest is measured, and ``resume`` repeats it."""
     plan = Plan("test", (Entry("timer", ("none",), 0.2, PARAMETERS | {"interval": ("1ms", "0us", "2ms")}),))
     campaign = _run(store, plan, probe_binary)
     assert [store.load(run).outcome for run in campaign.runs] == [
         Outcome.COMPLETED,
-        Outcome.NOT_APPLICABLE,
+        Outcome.FAILED,
         Outcome.COMPLETED,
     ]
     assert "interval" in store.load(campaign.runs[1]).reasons[0]
+    resumed = _run(store, plan, probe_binary, resume=True)
+    assert resumed.id == campaign.id and resumed.runs[1] != campaign.runs[1]
+    assert resumed.runs[::2] == campaign.runs[::2]
 
 
 def test_a_probe_that_is_not_there(store: Store) -> None:

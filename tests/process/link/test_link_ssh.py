@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import pytest
 
 from fastenough.board import open_board
 from fastenough.board.files import FILES_SETTING, file_for
-from fastenough.link import BoardGone, find_probe
+from fastenough.link import BoardGone, Completed, Stalled, find_probe
 from fastenough.link.agent import Pace
 from fastenough.link.ssh import CONFIG_SETTING, OWN_FILE, SshLink, open_ssh, parse_address
 from fastenough.link.ssh_upload import AgentUpload
@@ -401,3 +401,22 @@ def test_an_ordinary_user_is_raised_where_sudo_asks_no_question(sudo: bool) -> N
             process = link.raised.start(["sleep", "600"])
             assert process.running
         assert eventually(lambda: not other.processes()), other.processes()
+
+
+class _LinkWithSudo(SshLink):
+    """A link to a board whose sudo has not answered within the time limit."""
+
+    def __init__(self) -> None:
+        self._raised = None
+        self.user, self.agent_pid = 1000, 1
+
+    def which(self, tool: str) -> str | None:
+        return f"/usr/bin/{tool}"
+
+    def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
+        raise Stalled("sudo has not finished")
+
+
+def test_a_sudo_that_does_not_answer_is_no_reason_to_measure_without_privileges() -> None:
+    with pytest.raises(Stalled):
+        _ = _LinkWithSudo().raised
