@@ -114,7 +114,8 @@ def measure(site: BoardSetup, spec: RunSpec, context: RunContext) -> Transcript:
             added = replace(added, load=load.stated, settings=(*added.settings, *entries))
             if site.plan.monitor:
                 act = replace(act, thread_name=own_thread_name(site.booted) if spec.implementation == DEFAULT else "")
-                stack.enter_context(watch_run(site, spec, context, added, load, thread_name=act.thread_name))
+                beside = watch_run(site, spec, context, added, load, thread_name=act.thread_name, settings=settings)
+                stack.enter_context(beside)
             made = _Run(site, spec, context, act, settings, added, load).whole()
     except (BadInput, GaugeLost, StorageFailure):
         raise
@@ -183,15 +184,24 @@ def head_additions(board: RecordedBoard, booted: Booted, settings: Sequence[Reco
 
 
 def watch_run(
-    site: BoardSetup, spec: RunSpec, context: RunContext, added: HeadAdditions, load: ActiveLoad, *, thread_name: str
+    site: BoardSetup,
+    spec: RunSpec,
+    context: RunContext,
+    added: HeadAdditions,
+    load: ActiveLoad,
+    *,
+    thread_name: str,
+    settings: Settings,
 ) -> AbstractContextManager[None]:
     """Context in which the monitor watches the run; it is loaded before the warm-up, since loading disturbs.
 
-    The samples of a load within the run are not those of the monitor's intervals.
+    The samples of a load within the run are not those of the monitor's intervals.  ``settings``: those of the run.
     """
     used = load.follow() if site.booted.watch is None else no_load
     transcript = Transcript(partial(context.begin, MONITORED), replace(added, requirement=None), load.proof, used)
-    return monitor_beside(site.booted, spec, transcript, context.store, context.tell, thread_name=thread_name)
+    return monitor_beside(
+        site.booted, spec, transcript, context.store, context.tell, thread_name=thread_name, settings=settings
+    )
 
 
 @dataclass

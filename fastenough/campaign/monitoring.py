@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from fastenough.board import Booted
@@ -95,17 +96,19 @@ class _WithinRun:
 
 
 @contextmanager
-def monitoring(booted: Booted, act: Act, transcript: Transcript, thread_name: str = "") -> Iterator[Task]:
+def monitoring(
+    booted: Booted, act: Act, transcript: Transcript, thread_name: str = "", *, settings: Settings | None = None
+) -> Iterator[Task]:
     """Context in which the monitor records into the transcript; ending it by a signal completes its run.
 
     ``thread_name``: name of one run's threads.  The recording has their usual name instead, so that recordings of
-    several runs agree.  Raises NotApplicable if the monitor cannot run, Refused for arguments that it does not accept.
+    several runs agree.  ``settings``: those of the run, if any, which hold the board.  Raises NotApplicable if the monitor cannot run, Refused for arguments that it does not accept.
     """
     take = _taking(transcript, thread_name)
     if not booted.link.exists(TYPES):
         with (
-            kernel_histograms(booted, act) as own,
-            Task(booted.link, [booted.probe, *probe_arguments(own)], act.limit_s, _silence_s(act)) as task,
+            nullcontext(settings) if settings is not None else Settings(booted.link) as opened,
+            _histogram_task(booted, _histogram_act(booted, act, opened)) as task,
         ):
             task.follow(lambda raw: take(as_monitor_line(raw)))
             yield task
@@ -168,9 +171,11 @@ def monitor_beside(
     tell: Callable[[str], None],
     *,
     thread_name: str,
+    settings: Settings | None = None,
 ) -> Iterator[None]:
     """Context in which the monitor watches the threads of a run, which have the name ``thread_name``.
 
+    ``settings``: those of the run, which hold the board; the kernel's histograms are one of them.
     A fault of the monitor is printed and stored in its own recording; it does not affect the run.  Raises
     StorageFailure when the store cannot be written.
     """
@@ -181,7 +186,7 @@ def monitor_beside(
         with ExitStack() as stack:
             task: _Recorder | None = None
             record: Callable[..., AbstractContextManager[_Recorder]] = (
-                monitoring if booted.watch is None else _within_run
+                partial(monitoring, settings=settings) if booted.watch is None else _within_run
             )
             try:
                 task = stack.enter_context(record(booted, act, transcript, thread_name))
@@ -240,9 +245,12 @@ _ALWAYS = ("policy", "real-time")
 _BY = {"by": "kernel histograms"}
 
 
-@contextmanager
-def kernel_histograms(booted: Booted, act: Act) -> Iterator[Act]:
-    """Context in which the kernel counts wake-ups into histograms; yields the act that reads them.
+def _histogram_task(booted: Booted, act: Act) -> Task:
+    return Task(booted.link, [booted.probe, *probe_arguments(act)], act.limit_s, _silence_s(act))
+
+
+def _histogram_act(booted: Booted, act: Act, settings: Settings) -> Act:
+    """Make the setting by which the kernel counts wake-ups into histograms; return the act that reads them.
 
     Raises NotApplicable for parameters that histograms do not support, and for a kernel without histograms.
     """
@@ -252,12 +260,10 @@ def kernel_histograms(booted: Booted, act: Act) -> Iterator[Act]:
     if unknown is not None:
         raise NotApplicable(f"{lacking}, and the fallback, kernel histograms, does not support --{unknown}")
     own = replace(act, probe="wakeups", parameters=parameters)
-    with Settings(booted.link) as settings:
-        try:
-            own = with_trace(own, settings.apply_all(kernel_settings(own, booted.link)), print)
-        except NotApplicable as why:
-            raise NotApplicable(f"{lacking}, and the fallback, kernel histograms, is not available: {why}") from why
-        yield own
+    try:
+        return with_trace(own, settings.apply_all(kernel_settings(own, booted.link)), print)
+    except NotApplicable as why:
+        raise NotApplicable(f"{lacking}, and the fallback, kernel histograms, is not available: {why}") from why
 
 
 def as_monitor_line(raw: bytes) -> bytes:

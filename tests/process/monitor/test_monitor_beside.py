@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import signal
 import subprocess
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -14,8 +16,11 @@ from fastenough.campaign import Campaign, Entry, Plan, monitoring, read_plan, ru
 from fastenough.campaign.monitoring import PROBES_NAME
 from fastenough.cli.report import probe_of
 from fastenough.implementations import Act
-from fastenough.model import Outcome, Requirement, Verdict
-from fastenough.recording.wakeups import MONITOR
+from fastenough.link import Link
+from fastenough.model import NotApplicable, Outcome, Requirement, Verdict
+from fastenough.recording.wakeups import MONITOR, is_monitor
+from fastenough.settings import SETTINGS, Setting
+from fastenough.settings.setting import Requested, Step
 from fastenough.store import Store
 from tests.support.monitor_recordings import Watched, watched
 from tests.support.paper_monitor import install
@@ -23,6 +28,7 @@ from tests.support.recordings import Plan as Recorded
 from tests.support.recordings import quiet, recording
 
 LIMIT = Requirement(1_000_000)
+HISTOGRAMS = "wakeup-histograms"
 
 
 def _plan() -> Plan:
@@ -95,6 +101,26 @@ def test_the_threads_of_a_run_are_watched_and_no_other_probes(
         assert beside.head.parameters["comm"] == PROBES_NAME
         pids = {event.culprit["task_pid"] for event in beside.events if event.culprit and "task_pid" in event.culprit}
         assert pids and len(others) > 1 and not pids & others
+
+
+def _refuse_instances(link: Link, requested: Requested) -> list[Step]:
+    """A kernel that cannot count wake-ups into histograms."""
+    raise NotApplicable("no histograms here")
+
+
+def test_without_type_information_the_histograms_are_settings_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The campaign holds the board, so that no other journal can be opened for them."""
+    monkeypatch.setattr(monitoring, "TYPES", "/sys/kernel/btf/none")
+    monkeypatch.setitem(cast(dict[str, Setting], SETTINGS), HISTOGRAMS, Setting(HISTOGRAMS, "", _refuse_instances))
+    lines: list[str] = []
+    entry = Entry("timer", ("none",), 1.0, {"interval": ("1ms",), "allow-difference": (True,)})
+    store = Store(tmp_path / "store")
+    campaign = run_campaign(replace(_plan(), entries=(entry,)), store, tell=lines.append)
+    monitors = [kept for run in campaign.runs if is_monitor((kept := store.load(run)).head)]
+    assert [monitor.outcome for monitor in monitors] == [Outcome.NOT_APPLICABLE], lines
+    assert "no histograms here" in monitors[0].reasons[0]
 
 
 @pytest.mark.slow
