@@ -508,8 +508,10 @@ class _Writing:
         fault = row.quarantine if row else ""
         if not fault and boot in boots[:-1] and self._is_new(content):
             fault = f"two boards have the machine id {machine}: boot {boot} returned after another one"
-        if row is None or fault != row.quarantine or boot not in boots:
-            boots = [*boots, boot][-_MOST_BOOTS:] if boot not in boots else boots
+        # a report of lost intervals may come after those of later boots
+        is_next = boot not in boots and bool(content.intervals)
+        if row is None or fault != row.quarantine or is_next:
+            boots = [*boots, boot][-_MOST_BOOTS:] if is_next else boots
             row = MachineRow(content.chunk.type, tuple(boots), row.lost if row else 0, fault)
             tables.put_machine(self._connection, machine, row)
             self._machines[machine] = row

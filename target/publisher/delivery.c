@@ -50,7 +50,8 @@ static bool is_due(struct recording *recording, int64_t now_ns)
 
 /*
  * Oldest first.  Takers detect two boards with one machine ID by a boot that returns, so nothing of a boot is published
- * before all earlier boots are stored.
+ * before all earlier boots are stored.  A removed recording holds back nothing: its loss report has no intervals, and takers
+ * may never accept its head.
  */
 struct recording *delivery_next(struct ring_view *view, int64_t now_ns)
 {
@@ -65,7 +66,8 @@ struct recording *delivery_next(struct ring_view *view, int64_t now_ns)
 			return NULL;
 		if (stored(recording))
 			continue;
-		oldest = oldest ? oldest : recording;
+		if (!oldest && !recording->removed)
+			oldest = recording;
 		if (is_due(recording, now_ns))
 			return recording;
 	}

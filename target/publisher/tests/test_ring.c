@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A listing of the ring that cannot be read to its end removes no recording, and a long end damages none. */
+/* A listing of the ring that cannot be read to its end removes no recording, a long end damages none, and a removed recording
+ * holds back no other. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,13 +10,13 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "ring_view.h"
+#include "delivery.h"
 
 #define RECORDINGS 2
 
 static const char *const names[RECORDINGS] = {"0000000001-r-1.jsonl", "0000000002-r-2.jsonl"};
 static char folder[] = "/tmp/test-ring-XXXXXX";
-static int listed, next, failure; /* how many names are listed, the next one, and the error after them */
+static int listed, next, failure; /* names before this one are listed; the next one, and the error after them */
 
 struct dirent *readdir(DIR *directory)
 {
@@ -45,18 +46,24 @@ static void write_recording(int number, const char *last, int blanks)
 	path_of(number, path);
 	file = fopen(path, "w");
 	CHECK(file);
-	fprintf(file, "{\"type\":\"head\",\"run_id\":\"r-%d\"}\n{\"type\":\"interval\",\"seq\":0}\n", number + 1);
+	fprintf(file, "{\"type\":\"head\",\"run_id\":\"r-%d\",\"boot_id\":\"b-%d\"}\n{\"type\":\"interval\",\"seq\":0}\n", number + 1,
+		number + 1);
 	fprintf(file, "{\"type\":\"%s\",\"seq\":1%*s}\n", last, blanks, "");
 	fclose(file);
 }
 
-static void scan(struct ring_view *view, int count, int error)
+static void scan_from(struct ring_view *view, int first, int count, int error)
 {
-	listed = count;
-	next = 0;
+	listed = first + count;
+	next = first;
 	failure = error;
 	errno = ENOENT; /* of an earlier call */
 	ring_view_scan(view);
+}
+
+static void scan(struct ring_view *view, int count, int error)
+{
+	scan_from(view, 0, count, error);
 }
 
 static void check_listing(void)
@@ -71,6 +78,25 @@ static void check_listing(void)
 	CHECK(view.count == RECORDINGS && !view.all[0]->removed && !view.all[1]->removed);
 	scan(&view, 1, 0);
 	CHECK(view.count == RECORDINGS && !view.all[0]->removed && view.all[1]->removed);
+	ring_view_free(&view);
+}
+
+/* Its loss report is not answered; the other recording is of a later boot. */
+static void check_removed(void)
+{
+	struct ring_view view = {.path = folder, .folder = -1};
+
+	for (int number = 0; number < RECORDINGS; number++)
+		write_recording(number, "end", 0);
+	scan(&view, 2, 0);
+	CHECK(delivery_next(&view, 0) == view.all[0]);
+	delivery_sent(view.all[0], view.all[0]->counted, 0);
+	CHECK(!delivery_next(&view, 1));
+	scan_from(&view, 1, 1, 0);
+	CHECK(view.count == 2 && view.all[0]->removed);
+	CHECK(delivery_next(&view, 2) == view.all[0]);
+	delivery_sent(view.all[0], view.all[0]->counted, 2);
+	CHECK(delivery_next(&view, 3) == view.all[1]);
 	ring_view_free(&view);
 }
 
@@ -93,6 +119,7 @@ int main(void)
 {
 	CHECK(mkdtemp(folder));
 	check_listing();
+	check_removed();
 	check_last_line("end", 1, false);
 	check_last_line("interval", 1, true);
 	for (int number = 0; number < RECORDINGS; number++) {

@@ -504,6 +504,16 @@ def test_two_boards_with_one_machine_id_are_quarantined(bench: ShardBench) -> No
     assert len(bench.stored()) == 2 * CPUS
 
 
+def test_a_late_report_of_lost_intervals_is_no_second_board(bench: ShardBench) -> None:
+    """Nothing of its boot was stored before; the other boot continues."""
+    lost = replace(board(), begin_s=BEGIN_S - 1000).chunk(4, 0, 4)
+    lost = replace(lost, head=lost.head.replace(board().machine[:8].encode() + b"-0000", b"aaaaaaaa-0000"))
+    bench.store(board().chunk(0, 1))
+    assert not bench.store(lost, board().chunk(1, 1)).refused
+    assert bench.stored() == intervals(2)
+    assert _lost(bench) == 4
+
+
 @pytest.mark.check
 def test_days_that_are_over_leave_the_database_but_not_the_archive(bench: ShardBench) -> None:
     bench.store(board().chunk(0, 1))
