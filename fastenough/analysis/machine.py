@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from fastenough import words
 from fastenough.analysis.keys import ProfileFact, UnknownValue
+from fastenough.facts.cpu import cpu_list
 from fastenough.model import IMPORTED, Machines
 from fastenough.recording import Recording
 
@@ -63,20 +64,13 @@ def events_of(recording: Recording, kind: str) -> int:
     return recording.aggregate.events.get(kind, 0)
 
 
-_MOST_CPUS = 1 << 14
-"""More than any kernel manages: a damaged profile must not fill the memory."""
-
-
 def cpus_of_fact(recording: Recording, name: str) -> set[int]:
     """CPUs that the profile lists as online, offline, isolated or nohz_full; none where it does not say."""
-    listed = str(((recording.head.profile or {}).get("cpu_isolation") or {}).get(name) or "")
-    cpus: set[int] = set()
-    for cpu_range in filter(None, listed.split(",")):
-        first, _, last = cpu_range.partition("-")
-        if not first.isdecimal() or not (last or first).isdecimal():
-            return set()
-        cpus.update(range(int(first), min(int(last or first), _MOST_CPUS) + 1))
-    return cpus
+    listed = ((recording.head.profile or {}).get("cpu_isolation") or {}).get(name)
+    try:
+        return set(cpu_list(str(listed or "")))
+    except ValueError:
+        return set()
 
 
 def cpus_in_use(recording: Recording) -> set[int]:

@@ -156,6 +156,7 @@ def _topology(inputs: Inputs) -> dict[str, list[list[int]]]:
     groups = {}
     for name, file in (("core", "thread_siblings_list"), ("package", "core_siblings_list")):
         lists = {content for _, content in inputs.matching(_TOPOLOGY.format(file)) if content}
+        cpu_list(",".join(lists))  # raises ValueError for groups with more CPUs in all than a machine has
         groups[name] = sorted(cpu_list(content) for content in lists)
     return groups
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fastenough.analysis import Assessment, judge, words
-from fastenough.analysis.machine import counter_total
+from fastenough.analysis.machine import counter_total, cpus_of_fact
 from fastenough.model import Requirement, Verdict
 from tests.support.recordings import COUNTERS, PROFILE, Plan, latencies, recording
 
@@ -50,6 +50,12 @@ def test_a_cpu_that_was_not_measured_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("online", [None, "", "rubbish", "0-9999999999", 7, ["0"]])
 def test_a_profile_that_says_nothing_breaks_nothing(tmp_path: Path, online: object) -> None:
     assert _judged(tmp_path, online=online).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("online", ["0-65535," * 100, "0-99999999", "rubbish"])
+def test_an_impossible_list_of_cpus_is_unknown(tmp_path: Path, online: str) -> None:
+    plan = Plan(latencies(1), head=_profile(online))
+    assert cpus_of_fact(recording(tmp_path, plan), "online") == set()
 
 
 def test_a_quota_that_was_used_up_is_broken(tmp_path: Path) -> None:

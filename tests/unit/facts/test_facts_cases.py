@@ -247,6 +247,13 @@ def test_cpu_lists() -> None:
     assert cpu_list("\n") == []
 
 
+def test_groups_of_more_cpus_than_a_machine_has_are_not_understood() -> None:
+    siblings = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+    shared = {siblings.format(cpu): f"{cpu},0-65534" for cpu in range(2)}
+    profile = collect(FakeLink({"/proc/cpuinfo": "", **shared}, {}), {"cpu"})
+    assert profile["cpu"] is None and "CPUs" in profile["absent"]["cpu"]
+
+
 def test_a_task_may_be_called_anything() -> None:
     fields = ["S", "1"] + ["0"] * 35 + ["50", "1", "0"]
     task = parse_task("7 (a) (b) c) " + " ".join(fields))
