@@ -272,25 +272,25 @@ def test_a_setup_is_good_under_every_load_that_another_was_measured_under(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("kernel", "implementation", "box", "requirement"),
+    ("approach", "box", "requirement"),
     [
-        ("xenomai", "xenomai-user", "xenomai-user", TOLERANT_100US),
-        ("rt", "linux-user", "user-rt", NEVER),
-        ("rt", "linux-kernel", "linux-kernel on PREEMPT_RT", TOLERANT_100US),
+        (("xenomai", "xenomai-user"), "xenomai-user", TOLERANT_100US),
+        (("rt", "linux-user"), "user-rt", NEVER),
+        (("rt", "linux-kernel"), "linux-kernel on PREEMPT_RT", TOLERANT_100US),
     ],
 )
 def test_the_best_of_several_setups_counts_and_shares_the_error(
-    tmp_path: Path, store: Store, kernel: str, implementation: str, box: str, requirement: Requirement
+    tmp_path: Path, store: Store, approach: tuple[str, str], box: str, requirement: Requirement
 ) -> None:
     """So it does off the chart, since an approach off its path may be reported as good enough."""
 
     def setup(priority: int, late_us: float) -> Recording:
         parameters = {"interval_ns": 1_000_000, "priority": priority}
-        return run(tmp_path, kernel, implementation, late_us, 0.1, seed=priority, head={"parameters": parameters})
+        return run(tmp_path, *approach, late_us, 0.1, seed=priority, head={"parameters": parameters})
 
     found = advised(store, [setup(1, 500), setup(99, 50)], requirement)
     assert found.ratings[box].grade is Grade.GOOD
-    assert found.ratings[box].runs == (f"{kernel}-{implementation}-cpu-99",)
+    assert found.ratings[box].runs == (f"{'-'.join(approach)}-cpu-99",)
     assert "97.5 %" in " ".join(found.ratings[box].reasons)
 
 
