@@ -13,7 +13,9 @@
 
 #define ENDING ".jsonl"
 #define SERIAL_DIGITS 10
-#define MAX_FILES 2000 /* others wait until these are stored or removed */
+#ifndef MAX_FILES
+#define MAX_FILES 2000 /* in the list; others wait until the oldest of these are stored or removed */
+#endif
 #define MAX_REMOVED 100
 #define BUDGET (8 << 20) /* bytes per scan: reading a ring of weeks at once would disturb real-time tasks */
 
@@ -70,8 +72,6 @@ static bool list_names(int folder, struct names *names)
 		return false;
 	if (names->count)
 		qsort(names->all, (size_t)names->count, sizeof(*names->all), by_name);
-	if (names->count > MAX_FILES)
-		names->count = MAX_FILES;
 	return true;
 }
 
@@ -79,6 +79,45 @@ static void drop(struct ring_view *view, int index)
 {
 	recording_free(view->all[index]);
 	memmove(view->all + index, view->all + index + 1, (size_t)(--view->count - index) * sizeof(*view->all));
+}
+
+static bool stored(const struct recording *recording)
+{
+	return recording->stored.interval >= recording->counted.interval;
+}
+
+static void leave_out_passed(const struct ring_view *view, struct names *names)
+{
+	int passed = 0;
+
+	while (passed < names->count && strcmp(names->all[passed], view->passed) <= 0)
+		passed++;
+	if (passed)
+		memmove(names->all, names->all + passed, (size_t)(names->count -= passed) * sizeof(*names->all));
+}
+
+/* Drops the oldest recordings that are stored as far as there are more names than room; the newest may grow. */
+static void limit(struct ring_view *view, struct names *names)
+{
+	int index = 0;
+
+	leave_out_passed(view, names);
+	for (int more = names->count - MAX_FILES; more > 0 && index < view->count - 1;) {
+		struct recording *recording = view->all[index];
+
+		if (recording->removed) {
+			index++;
+			continue;
+		}
+		if (!stored(recording) || !(recording->complete || recording->damaged))
+			break;
+		memcpy(view->passed, recording->name, sizeof(view->passed));
+		drop(view, index);
+		more--;
+	}
+	leave_out_passed(view, names);
+	if (names->count > MAX_FILES)
+		names->count = MAX_FILES;
 }
 
 /* Marks removed recordings, whose loss is reported unless all of them is stored; after a very long absence the oldest are
@@ -97,7 +136,7 @@ static void update_removed(struct ring_view *view, const struct names *names)
 		}
 		if (!recording->removed)
 			continue;
-		if (recording->stored.interval >= recording->counted.interval)
+		if (stored(recording))
 			drop(view, i);
 		else if (++removed > MAX_REMOVED) {
 			log_line("the loss of %s is not reported: too many recordings were removed before they were stored", recording->name);
@@ -164,6 +203,7 @@ void ring_view_scan(struct ring_view *view)
 	}
 	if (names.count) /* an empty folder is a ring not mounted or not begun: nothing is lost */
 		update_removed(view, &names);
+	limit(view, &names);
 	add_new(view, &names);
 	count_all(view);
 	free(names.all);

@@ -12,9 +12,10 @@
 #include "check.h"
 #include "delivery.h"
 
-#define RECORDINGS 2
+#define RECORDINGS 4
 
-static const char *const names[RECORDINGS] = {"0000000001-r-1.jsonl", "0000000002-r-2.jsonl"};
+static const char *const names[RECORDINGS] = {"0000000001-r-1.jsonl", "0000000002-r-2.jsonl", "0000000003-r-3.jsonl",
+					      "0000000004-r-4.jsonl"};
 static char folder[] = "/tmp/test-ring-XXXXXX";
 static int listed, next, failure; /* names before this one are listed; the next one, and the error after them */
 
@@ -72,12 +73,12 @@ static void check_listing(void)
 
 	for (int number = 0; number < RECORDINGS; number++)
 		write_recording(number, "end", 0);
-	scan(&view, RECORDINGS, 0);
-	CHECK(view.count == RECORDINGS && !view.all[0]->removed && !view.all[1]->removed);
+	scan(&view, 2, 0);
+	CHECK(view.count == 2 && !view.all[0]->removed && !view.all[1]->removed);
 	scan(&view, 1, EIO);
-	CHECK(view.count == RECORDINGS && !view.all[0]->removed && !view.all[1]->removed);
+	CHECK(view.count == 2 && !view.all[0]->removed && !view.all[1]->removed);
 	scan(&view, 1, 0);
-	CHECK(view.count == RECORDINGS && !view.all[0]->removed && view.all[1]->removed);
+	CHECK(view.count == 2 && !view.all[0]->removed && view.all[1]->removed);
 	ring_view_free(&view);
 }
 
@@ -97,6 +98,27 @@ static void check_removed(void)
 	CHECK(delivery_next(&view, 2) == view.all[0]);
 	delivery_sent(view.all[0], view.all[0]->counted, 2);
 	CHECK(delivery_next(&view, 3) == view.all[1]);
+	ring_view_free(&view);
+}
+
+/* MAX_FILES is 2: the newest are read once the oldest are stored, and the newest one stays. */
+static void check_limit(void)
+{
+	struct ring_view view = {.path = folder, .folder = -1};
+
+	scan(&view, RECORDINGS, 0);
+	CHECK(view.count == 2 && !strcmp(view.all[1]->name, names[1]));
+	view.all[0]->stored = view.all[0]->counted;
+	for (int times = 0; times < 2; times++) {
+		scan(&view, RECORDINGS, 0);
+		CHECK(view.count == 2 && !strcmp(view.all[0]->name, names[1]) && !strcmp(view.all[1]->name, names[2]));
+	}
+	for (int times = 0; times < 2; times++) {
+		for (int i = 0; i < view.count; i++)
+			view.all[i]->stored = view.all[i]->counted;
+		scan(&view, RECORDINGS, 0);
+		CHECK(view.count == 2 && !strcmp(view.all[0]->name, names[2]) && !strcmp(view.all[1]->name, names[3]));
+	}
 	ring_view_free(&view);
 }
 
@@ -120,6 +142,7 @@ int main(void)
 	CHECK(mkdtemp(folder));
 	check_listing();
 	check_removed();
+	check_limit();
 	check_last_line("end", 1, false);
 	check_last_line("interval", 1, true);
 	for (int number = 0; number < RECORDINGS; number++) {
