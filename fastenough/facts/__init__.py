@@ -52,6 +52,8 @@ FACTS: tuple[Fact, ...] = tuple(
 )
 
 _GZIP, _OF_GZIP = b"\x1f\x8b", 16 + zlib.MAX_WBITS
+_NOT_UNDERSTOOD = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""What parsers raise for text, or a structure in JSON, that has another form than expected."""
 _MOST_UNPACKED = 1 << 24
 """Bytes; the configuration of a kernel has less than half a million."""
 
@@ -111,7 +113,7 @@ def collect(link: Link, only: Collection[str] | None = None) -> Profile:
         except Absent as reason:
             profile[fact.name] = None
             absent[fact.name] = str(reason)
-        except (ValueError, IndexError, KeyError) as error:
+        except _NOT_UNDERSTOOD as error:
             profile[fact.name] = None
             absent[fact.name] = f"not understood: {error!r}"
     return profile | {"absent": absent}

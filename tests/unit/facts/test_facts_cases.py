@@ -86,6 +86,13 @@ def _damaged(dice: random.Random, text: str) -> str:
             return text
 
 
+@pytest.mark.parametrize("answer", ["7", "null", "[7]", "[null]", '["a"]', '{"type": "xdp"}', "[" * 100_000])
+def test_another_form_of_the_list_of_bpf_programs_is_not_understood(answer: str) -> None:
+    profile = collect(FakeLink({}, {"bpftool -j prog show": answer}), {"tracing"})
+    assert profile["tracing"] is None
+    assert profile["absent"]["tracing"].startswith("not understood")
+
+
 def test_the_profile_of_this_machine() -> None:
     profile = collect(LocalLink())
     assert profile["kernel"]["release"] == platform.release()
