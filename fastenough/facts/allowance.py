@@ -15,6 +15,8 @@ _GROUPS = "/proc/self/cgroup"
 _MOUNTS = "/proc/self/mountinfo"
 _NS_PER_US = 1000
 _MOST_LEVELS = 32
+_SANE, _CONTROLLERS, _TYPE = _KINDS = ("cgroup.sane_behavior", "cgroup.controllers", "cgroup.type")
+"""Files by which a root is known: the first is in that of version 1 only, the last in no root of version 2."""
 
 _UNREADABLE = re.compile(r"[*?[\uFFFD]|(?:^|/)\.\.(?:/|$)")
 """Parts of a group's path that would name other files: patterns, undecodable bytes, and a group outside the mount."""
@@ -91,6 +93,8 @@ def _files(inputs: Inputs) -> list[str]:
             "cpu.rt_runtime_us",
             "cpu.rt_period_us",
             "cpu.stat",
+            "cpu.shares",
+            *_KINDS,
         ),
         "cpuset": ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"),
     }
@@ -104,11 +108,30 @@ def _files(inputs: Inputs) -> list[str]:
     return paths
 
 
+def _has_no_quota(inputs: Inputs, folder: str) -> bool:
+    """Whether a group has no file of a quota by design: the root, and groups without the bandwidth controller.
+
+    In version 2 cpu.stat shows this; in version 1 the files of the quota and cpu.stat are missing together.
+    """
+
+    def has(name: str) -> bool:
+        return inputs.get(f"{folder}/{name}") is not None
+
+    if has(_SANE) or (has(_CONTROLLERS) and not has(_TYPE)):
+        return True
+    stat = inputs.get(f"{folder}/cpu.stat")
+    return has("cpu.shares") if stat is None else "nr_periods" not in stat
+
+
 def _quota(inputs: Inputs, folder: str) -> _Budget | None:
-    both = (inputs.get(f"{folder}/cpu.max") or "").split()
-    if len(both) == 2:
-        return None if both[0] == "max" else (int(both[0]), int(both[1]))
-    return _pair(inputs, f"{folder}/cpu.cfs_quota_us", f"{folder}/cpu.cfs_period_us")
+    text = inputs.get(f"{folder}/cpu.max")
+    if text is not None:
+        granted, period = text.split()
+        return None if granted == "max" else _budget(int(granted), int(period))
+    names = (f"{folder}/cpu.cfs_quota_us", f"{folder}/cpu.cfs_period_us")
+    if all(inputs.get(name) is None for name in names) and not _has_no_quota(inputs, folder):
+        raise Absent(f"the CPU quota of {folder} cannot be read")
+    return _pair(inputs, *names)
 
 
 def _real_time(inputs: Inputs, folder: str) -> _Budget | None:
@@ -116,10 +139,17 @@ def _real_time(inputs: Inputs, folder: str) -> _Budget | None:
 
 
 def _pair(inputs: Inputs, granted: str, period: str) -> _Budget | None:
-    granted_us, period_us = inputs.number(granted), inputs.number(period)
-    return (
-        None if granted_us is None or period_us is None or granted_us < 0 or period_us <= 0 else (granted_us, period_us)
-    )
+    """The budget in two files; None if there is none.  Raises Absent or ValueError if one of them cannot be read."""
+    if inputs.get(granted) is None and inputs.get(period) is None:
+        return None
+    return _budget(int(inputs.text(granted)), int(inputs.text(period)))
+
+
+def _budget(granted_us: int, period_us: int) -> _Budget | None:
+    """None if it is unlimited; raises ValueError for a period that no kernel has."""
+    if period_us <= 0:
+        raise ValueError(f"period of {period_us} us")
+    return None if granted_us < 0 else (granted_us, period_us)
 
 
 def _tightest(inputs: Inputs, budget: Callable[[Inputs, str], _Budget | None]) -> dict[str, int] | None:
@@ -156,7 +186,10 @@ def _throttled(inputs: Inputs) -> ControlGroupFact:
     version, folders = _levels(inputs, "cpu")
     counted = {"nr_periods": 0, "nr_throttled": 0, "throttled_ns": 0}
     for folder in folders:
-        for name, value in (line.split()[:2] for line in (inputs.get(f"{folder}/cpu.stat") or "").splitlines()):
+        stat = inputs.get(f"{folder}/cpu.stat")
+        if stat is None and not _has_no_quota(inputs, folder):
+            raise Absent(f"{folder}/cpu.stat cannot be read")
+        for name, value in (line.split()[:2] for line in (stat or "").splitlines()):
             if name in ("nr_periods", "nr_throttled"):
                 counted[name] += int(value)
             elif name in ("throttled_time", "throttled_usec"):

@@ -29,6 +29,7 @@ VERSION_1 = {
         "33 22 0:30 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n"
     ),
     "/sys/fs/cgroup/cpuset/docker/0a1b/cpuset.cpus": "1\n",
+    "/sys/fs/cgroup/cpu,cpuacct/cgroup.sane_behavior": "0\n",
     "/sys/fs/cgroup/cpu,cpuacct/cpu.rt_runtime_us": "950000\n",
     "/sys/fs/cgroup/cpu,cpuacct/cpu.rt_period_us": "1000000\n",
     "/sys/fs/cgroup/cpu,cpuacct/docker/cpu.cfs_quota_us": "20000\n",
@@ -54,8 +55,14 @@ VERSION_2 = {
 BARE_2 = {
     "/proc/self/cgroup": "0::/user.slice/user-0.slice/session-1.scope\n",
     "/proc/self/mountinfo": "31 22 0:28 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n",
-    "/sys/fs/cgroup/cpu.stat": "usage_usec 5\n",
+    "/sys/fs/cgroup/cgroup.controllers": "cpu\n",
+    "/sys/fs/cgroup/cpu.stat": "usage_usec 5\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n",
+    "/sys/fs/cgroup/user.slice/cgroup.controllers": "cpu\n",
+    "/sys/fs/cgroup/user.slice/cgroup.type": "domain\n",
     "/sys/fs/cgroup/user.slice/cpu.max": "max 100000\n",
+    "/sys/fs/cgroup/user.slice/cpu.stat": "usage_usec 5\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n",
+    "/sys/fs/cgroup/user.slice/user-0.slice/cpu.stat": "usage_usec 4\n",
+    "/sys/fs/cgroup/user.slice/user-0.slice/session-1.scope/cpu.stat": "usage_usec 3\n",
     "/sys/fs/cgroup/cpuset.cpus.effective": "0-7\n",
 }
 
@@ -97,11 +104,49 @@ def test_version_2_without_limits() -> None:
     assert profile["control_group"]["nr_throttled"] == 0
 
 
+@pytest.mark.parametrize(
+    "files, missing, unknown",
+    [
+        (VERSION_2, "cpu.max", "cpu_quota"),
+        (VERSION_2, "cpu.stat", "control_group"),
+        (BARE_2, "user.slice/cpu.max", "cpu_quota"),
+        (BARE_2, "user.slice/cpu.stat", "control_group"),
+        (BARE_2, "user.slice/user-0.slice/cpu.stat", "control_group"),
+        (BARE_2, "user.slice/user-0.slice/cpu.stat", "cpu_quota"),
+        (VERSION_1, "cpu,cpuacct/docker/cpu.cfs_quota_us", "cpu_quota"),
+        (VERSION_1, "cpu,cpuacct/docker/cpu.cfs_period_us", "cpu_quota"),
+        (VERSION_1, "cpu,cpuacct/docker/cpu.stat", "control_group"),
+        (VERSION_1, "cpu,cpuacct/docker/0a1b/cpu.rt_period_us", "real_time_budget"),
+    ],
+)
+def test_what_cannot_be_read_of_a_group_is_unknown(files: dict[str, str], missing: str, unknown: str) -> None:
+    """Of the group's own files and of those of the groups above it."""
+    assert unknown not in collect(FakeLink(files))["absent"]
+    rest = {path: text for path, text in files.items() if path != f"/sys/fs/cgroup/{missing}"}
+    profile = collect(FakeLink(rest))
+    assert profile[unknown] is None and "cgroup" in profile["absent"][unknown]
+
+
+def test_without_the_bandwidth_controller_no_group_has_a_quota() -> None:
+    files = {path: text for path, text in VERSION_1.items() if "cfs" not in path and "cpu.stat" not in path}
+    shares = {f"/sys/fs/cgroup/cpu,cpuacct/docker/{group}cpu.shares": "1024\n" for group in ("", "0a1b/")}
+    profile = collect(FakeLink(files | shares))
+    assert profile["cpu_quota"] is None and "cpu_quota" not in profile["absent"]
+    assert profile["control_group"]["nr_throttled"] == 0
+
+
+@pytest.mark.parametrize("text", ["", "max", "100 0", "100 -1", "1 2 3"])
+def test_a_malformed_quota_is_unknown(text: str) -> None:
+    profile = collect(FakeLink(VERSION_2 | {"/sys/fs/cgroup/cpu.max": text}))
+    assert profile["cpu_quota"] is None and "cpu_quota" in profile["absent"]
+
+
 @pytest.mark.parametrize("name", ["/rt test", "/rt(1)", "/a;b/it's", "/rt\\x", "/rt ", "/$(touch x)"])
 def test_limits_of_a_group_with_an_unusual_name(name: str) -> None:
     folder = f"/sys/fs/cgroup{name}"
     group = {"/proc/self/cgroup": f"0::{name}\n", f"{folder}/cpu.max": "10000 100000\n"}
     stat = {f"{folder}/cpu.stat": "nr_periods 9\nnr_throttled 4\nthrottled_usec 8\n"}
+    stat["/sys/fs/cgroup/a;b/cpu.stat"] = "usage_usec 9\n"
     profile = collect(FakeLink(VERSION_2 | group | stat))
     assert profile["cpu_quota"] == {"granted_us": 10_000, "period_us": 100_000}
     assert profile["control_group"]["nr_throttled"] == 35
