@@ -102,7 +102,8 @@ def monitoring(
     """Context in which the monitor records into the transcript; ending it by a signal completes its run.
 
     ``thread_name``: name of one run's threads.  The recording has their usual name instead, so that recordings of
-    several runs agree.  ``settings``: those of the run, if any, which hold the board.  Raises NotApplicable if the monitor cannot run, Refused for arguments that it does not accept.
+    several runs agree.  ``settings``: those of the run, if any, which hold the board.  Raises NotApplicable if the
+    monitor cannot run, Refused for arguments that it does not accept.
     """
     take = _taking(transcript, thread_name)
     if not booted.link.exists(TYPES):

@@ -77,7 +77,11 @@ def _resume(store: Store, booted: Configuration, machine: list[str], patch: pyte
     [
         (BOOTED, MACHINE, None),
         (Configuration("as-booted"), [], None),
-        (Configuration("as-booted", "6.1.0-31-amd64", "c" * 64, "quiet isolcpus=1"), MACHINE, r"6\.1\.0-31.*6\.1\.0-30"),
+        (
+            Configuration("as-booted", "6.1.0-31-amd64", "c" * 64, "quiet isolcpus=1"),
+            MACHINE,
+            r"6\.1\.0-31.*6\.1\.0-30",
+        ),
         (Configuration("as-booted", "6.1.0-30-amd64", "d" * 64, "quiet isolcpus=1"), MACHINE, "kernel configuration d"),
         (Configuration("as-booted", "6.1.0-30-amd64", "c" * 64, "quiet"), MACHINE, "command line quiet, .* isolcpus=1"),
         (BOOTED, ["b" * 64], "not the machine"),
