@@ -341,7 +341,7 @@ class _Run:
                 raise
 
     def _follow(self, task: Task) -> None:
-        """Wait until the task has ended, by itself or on request."""
+        """Wait until the task has ended, by itself or on request; raise FastenoughError without its end line."""
         stop_sent = False
         while task.running:
             task.look(_LOOK_S)
@@ -350,6 +350,8 @@ class _Run:
                 stop_sent = True
                 task.ask()
         task.wait(_END_TIMEOUT_S)
+        if self.own.outcome is None:
+            raise task.ended_early()
 
     def _poll(self, task: Task, beside: InstrumentRun) -> tuple[Outcome, list[str]]:
         """Poll for the duration or until a request to stop; raise GaugeLost, and FastenoughError if the task ends."""

@@ -248,7 +248,7 @@ def test_a_probe_of_another_kind(store: Store, tmp_path: Path) -> None:
     assert descendants(os.getpid()) == []
 
 
-def test_a_killed_probe_leaves_a_cut_off_run(store: Store, probe_binary: str) -> None:
+def test_a_run_whose_probe_is_killed_has_failed(store: Store, probe_binary: str) -> None:
     def kill_probe(progress: Progress) -> None:
         if progress.worst_ns:
             for pid in descendants(os.getpid()):
@@ -258,9 +258,9 @@ def test_a_killed_probe_leaves_a_cut_off_run(store: Store, probe_binary: str) ->
 
     campaign = _run(store, _plan("none", duration_s=60.0), probe_binary, on_progress=kill_probe)
     recording = store.load(campaign.runs[0])
-    assert recording.end is None
+    assert recording.outcome is Outcome.FAILED and "status 137" in recording.reasons[0]
     assert recording.intervals
-    assert [run.state for run in store.runs()] == ["cut-off"]
+    assert [run.state for run in store.runs()] == ["ended"]
 
 
 _BENCH = """
