@@ -119,12 +119,19 @@ def measure(site: BoardSetup, spec: RunSpec, context: RunContext) -> Transcript:
             made = _Run(site, spec, context, act, settings, added, load).whole()
     except (BadInput, GaugeLost, StorageFailure):
         raise
-    except FastenoughError as error:
+    except (FastenoughError, OSError) as error:
         if made is None:
-            return store_unmeasured(spec, context, added, error)
+            return store_unmeasured(spec, context, added, _fault_of(error))
         if not isinstance(error, BoardGone):
             raise
     return made
+
+
+def _fault_of(error: FastenoughError | OSError) -> FastenoughError:
+    """Return the error of a run; an error of the system, such as too many processes, may pass by the next run."""
+    if isinstance(error, FastenoughError):
+        return error
+    return FastenoughError(f"this run could not be measured: {error.strerror or error}")
 
 
 def _set_phase(booted: Booted, phase_ns: int | None) -> None:
@@ -276,8 +283,8 @@ class _Run:
             self._measure_task()
         except StorageFailure:
             raise
-        except FastenoughError as error:
-            fault = self._end_failed(error)
+        except (FastenoughError, OSError) as error:
+            fault = self._end_failed(_fault_of(error))
         try:
             if self._beside is not None:
                 self._beside.close(self._board_counts(), self.reasons)

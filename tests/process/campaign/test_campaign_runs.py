@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from fastenough.board.local import LocalBoard
 from fastenough.campaign import Campaign, Entry, Plan, Progress, StopRequest, run_campaign
 from fastenough.campaign.board_name import name_in_runs
 from fastenough.facts import FACTS
-from fastenough.link import LocalLink
+from fastenough.link import LocalLink, Process
 from fastenough.link.guard import descendants
 from fastenough.loads import Expectation, Load
 from fastenough.model import BadInput, FastenoughError, Outcome
@@ -261,6 +263,25 @@ def test_a_run_whose_probe_is_killed_has_failed(store: Store, probe_binary: str)
     assert recording.outcome is Outcome.FAILED and "status 137" in recording.reasons[0]
     assert recording.intervals
     assert [run.state for run in store.runs()] == ["ended"]
+
+
+def test_a_machine_without_a_free_process_costs_one_run(
+    store: Store, probe_binary: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[Sequence[str]] = []
+    start = LocalLink.start
+
+    def refuse_first(link: LocalLink, argv: Sequence[str], **options: Any) -> Process:
+        begun.append(argv)
+        if len(begun) == 1:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return start(link, argv, **options)
+
+    monkeypatch.setattr(LocalLink, "start", refuse_first)
+    campaign = _run(store, _plan("none", "none"), probe_binary)
+    failed, measured = (store.load(run) for run in campaign.runs)
+    assert failed.outcome is Outcome.FAILED and os.strerror(errno.EAGAIN) in failed.reasons[0]
+    assert measured.outcome is Outcome.COMPLETED
 
 
 _BENCH = """
