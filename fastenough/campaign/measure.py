@@ -231,6 +231,7 @@ class _Run:
         begin, load, by = self.context.begin, self.load, self.spec.implementation
         self._implementation = find_implementation(by)
         self.main = self.own = Transcript(partial(begin, WHOLE), self.added, load.proof, load.follow(), by)
+        self._ended: tuple[Outcome, list[str]] | None = None
         self._beside: InstrumentRun | None = None
         if self.site.instrument is not None:
             self.own = Transcript(partial(begin, OWN), self.added, load.proof, load.follow(), by)
@@ -368,7 +369,8 @@ class _Run:
             self._report("measuring")
             if not task.running and not self.context.stopping.requested:
                 raise task.ended_early()
-        return (Outcome.ABORTED, ["stopped"]) if self.context.stopping.requested else (Outcome.COMPLETED, [])
+        self._ended = (Outcome.ABORTED, ["stopped"]) if self.context.stopping.requested else (Outcome.COMPLETED, [])
+        return self._ended
 
     def _late_settings(self) -> None:
         """Apply the late settings to the thread that serves the input, or to the threads that they name.
@@ -387,11 +389,12 @@ class _Run:
             transcript.add_settings(entries)
 
     def _revise_end(self, end: JsonLine) -> JsonLine:
-        """Return the end line; a task that the bench ended by a signal is completed, unless something else failed."""
+        """Return the end line: a task that the bench ended is completed after the duration, and aborted before."""
         if self.reasons:
             return end | {"outcome": Outcome.FAILED.value, "reasons": self.reasons}
-        if end["outcome"] == Outcome.ABORTED:
-            return end | {"outcome": Outcome.COMPLETED.value, "reasons": []}
+        if self._ended is not None and end["outcome"] in (Outcome.ABORTED, Outcome.COMPLETED):
+            outcome, reasons = self._ended
+            return end | {"outcome": outcome.value, "reasons": reasons}
         return end
 
     def _last_words(self, error: FastenoughError) -> list[str]:
