@@ -69,13 +69,13 @@ class Task:
             self._process.stop()
             raise
         self._changed = threading.Event()
-        self._fault: FastenoughError | None = None
+        self._fault: Exception | None = None
         self._thread: threading.Thread | None = None
 
     def follow(self, on_line: Callable[[bytes], Any]) -> None:
         """Pass every line to ``on_line``, the first one in the caller's thread.
 
-        A FastenoughError of ``on_line`` ends this; ``wait()`` raises it.
+        An exception of ``on_line`` ends this; ``wait()`` raises it.
         """
         on_line(self.first_line)
         self._thread = threading.Thread(target=self._collect, args=(on_line,), name=self._name, daemon=True)
@@ -109,7 +109,7 @@ class Task:
                     )
                 on_line(line)
                 self._changed.set()
-        except FastenoughError as error:
+        except Exception as error:
             self._fault = error
         finally:
             self._changed.set()
@@ -134,9 +134,11 @@ class Task:
         self._process.wait(_END_TIMEOUT_S)
 
     def ended_early(self) -> FastenoughError:
-        """The reason why the task ended by itself."""
-        if self._fault is not None:
+        """The reason why the task ended by itself; raises an exception of ``on_line`` that is no FastenoughError."""
+        if isinstance(self._fault, FastenoughError):
             return self._fault
+        if self._fault is not None:
+            raise self._fault
         try:
             status = self._process.wait(_END_TIMEOUT_S)
         except FastenoughError as error:

@@ -14,6 +14,8 @@ from fastenough.recording.head import LoadProof, LoadUse
 _FIRST_IN_NAMESPACE = re.compile(r"^NSpid:(\t\d+)+\t1$", re.MULTILINE)
 _ENDED = ("Z", "X")
 """States of a process that has ended (proc(5))."""
+_START = 19
+"""Number of the start time among the fields behind the name."""
 _TICKS_PER_S = 100
 """USER_HZ: what /proc counts CPU time in, on every architecture of this field."""
 
@@ -45,10 +47,18 @@ class UsageSample:
         return sum(1 for pid, _ in self.uses if pid not in self.others)
 
 
-def parse_stat(text: str) -> tuple[str, int, int, int]:
-    """State, parent, start time and CPU ticks (own and waited-for children's) out of /proc/PID/stat (proc(5))."""
+def parse_stat(text: str) -> tuple[str, int, int, int] | None:
+    """State, parent, start time and CPU ticks (own and waited-for children's) out of /proc/PID/stat (proc(5)).
+
+    None for an incomplete line, such as the last one of a truncated answer.
+    """
     fields = text.rpartition(")")[2].split()
-    return fields[0], int(fields[1]), int(fields[19]), sum(int(ticks) for ticks in fields[11:15])
+    if len(fields) <= _START + 1:  # without a further field, the start time may be truncated
+        return None
+    try:
+        return fields[0], int(fields[1]), int(fields[_START]), sum(map(int, fields[11:15]))
+    except ValueError:
+        return None
 
 
 def parse_numbers(text: str) -> dict[str, int]:
@@ -63,9 +73,9 @@ def look(link: Link, roots: Iterable[int], mono_s: float, *, with_bytes: bool = 
     The file of a process that ends meanwhile is empty: it no longer counts.
     """
     stats = {
-        int(path.split("/")[2]): parse_stat(content.decode(errors="replace"))
+        int(path.split("/")[2]): stat
         for path, content in read_matching(link, ["/proc/[0-9]*/stat"]).items()
-        if content
+        if (stat := parse_stat(content.decode(errors="replace"))) is not None
     }
     tree = set(roots) & set(stats)
     grown = bool(tree)

@@ -48,7 +48,7 @@ def _comm(pid: int) -> str:
 
 
 def _parent(pid: int) -> int:
-    return parse_stat(Path(f"/proc/{pid}/stat").read_text())[1]
+    return present(parse_stat(Path(f"/proc/{pid}/stat").read_text()), "stat")[1]
 
 
 def _policy(pid: int) -> int | None:
@@ -330,6 +330,7 @@ def test_a_command_that_cannot_start_leaves_nothing() -> None:
 def test_numbers_out_of_proc() -> None:
     stat = "12 (a) b) S 3 12 12 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1 0 555 0 0"
     assert parse_stat(stat) == ("S", 3, 555, 100)
+    assert [parse_stat(text) for text in (stat.removesuffix(" 0 0"), stat[:20], "12 (a", "")] == [None] * 4
     assert parse_numbers("rchar: 12\nName:\tx\nvoluntary_ctxt_switches:\t7\n") == {
         "rchar": 12,
         "voluntary_ctxt_switches": 7,
