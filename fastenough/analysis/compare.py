@@ -25,7 +25,7 @@ from fastenough.analysis.clusters import LEAST_DISTURBANCES, holm, inflated, siz
 from fastenough.analysis.differences import all_differences, refusal, run_values, series_values
 from fastenough.analysis.disturbances import exceedances_over_time
 from fastenough.analysis.keys import RUN_KEYS, SERIES_KEYS
-from fastenough.analysis.machine import emulation_cautions
+from fastenough.analysis.machine import counts_instructions, emulation_cautions
 from fastenough.analysis.measures import CONFIDENCE, QUANTILES, least_maximum_ns
 from fastenough.analysis.merged import Merged, MixedRuns, judged_series, merge_samples
 from fastenough.analysis.paired import Effect

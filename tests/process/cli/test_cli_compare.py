@@ -106,7 +106,9 @@ def test_the_conclusion_names_each_rate_that_differs() -> None:
     open_rate = replace(rate, lower=-0.001, significant=False)
     equal = replace(comparison(quantile(-1, 1)), rates=(rate, open_rate, fewer))
     rates = "values above 100 µs more often (1 in 500 instead of 1 in 10,000)"
-    text = f"wakeup_corrected: the second run has {rates} and has values above 1 ms less often (1 in 100 instead of 20 %)"
+    text = (
+        f"wakeup_corrected: the second run has {rates} and has values above 1 ms less often (1 in 100 instead of 20 %)"
+    )
     assert conclusion([equal], set()) == text
     greater = replace(comparison(quantile(1000, 3000)), rates=(rate,))
     assert conclusion([greater], set()).endswith(f" 3.00 µs) and has {rates}")
