@@ -171,15 +171,21 @@ def _doubled(recording: Recording) -> str | None:
     return None
 
 
+_KEYS_OF_ALL_CPUS = tuple(key for key in SERIES_KEYS if key.name != "period")
+"""What agrees on all CPUs where each has a period of its own."""
+
+
 def _contradicting(recording: Recording) -> str | None:
     """The reason if two series of the same name have different keys and so cannot be merged."""
     alike: dict[object, Values] = {}
+    of_all = _KEYS_OF_ALL_CPUS if recording.head.parameters.get("distance_ns") else SERIES_KEYS
     for series in recording.series:
         values = series_values(recording, series)
-        first = alike.setdefault((series.name, series.role, series.bytes, repr(sorted(series.labels.items()))), values)
-        text = difference(SERIES_KEYS, first, values, FOR_MERGING)
-        if text is not None:
-            return f"two of its series, both {series.name}, contradict each other: {text}"
+        named = (series.name, series.role, series.bytes, repr(sorted(series.labels.items())))
+        for keys, same in ((of_all, named), (SERIES_KEYS, (*named, series.cpu))):
+            text = difference(keys, alike.setdefault(same, values), values, FOR_MERGING)
+            if text is not None:
+                return f"two of its series, both {series.name}, contradict each other: {text}"
     return None
 
 

@@ -98,6 +98,16 @@ def test_series_of_one_name_that_are_not_of_one_kind_are_not_believed(tmp_path: 
     assert "contradict each other: different" in _text(assessment)
 
 
+@pytest.mark.parametrize(("cpu", "believed"), [(1, True), (0, False)])
+def test_only_threads_of_different_cpus_may_have_intervals_a_distance_apart(
+    tmp_path: Path, cpu: int, believed: bool
+) -> None:
+    run = _run(tmp_path)
+    series = tuple(replace(one, period_ns=999, cpu=cpu) if one.cpu == 1 else one for one in run.head.series)
+    head = replace(run.head, series=series, parameters={**run.head.parameters, "distance_ns": 500_000})
+    assert ("contradict each other" in _text(judge([replace(run, head=head)], LIMIT))) != believed
+
+
 @pytest.mark.parametrize(("empty", "verdict"), [(6, Verdict.BROKEN), (15, Verdict.PASS)])
 def test_only_after_the_end_that_was_planned_nothing_need_come(tmp_path: Path, empty: int, verdict: Verdict) -> None:
     values = [np.full(1000, 5000 + second) for second in range(16)]
