@@ -19,6 +19,9 @@ Ask = Callable[[str, str, str], None]
 """Ask a person to boot a configuration, and return when it is booted.  Arguments: name of the board, configuration, and
 why the running system is not that configuration (empty at first).  Raises BadInput without a terminal."""
 
+Sleep = Callable[[float], bool]
+"""Sleep for a number of seconds, or until a stop is requested; return whether it is."""
+
 BOOT_S = 300.0
 _RETRY_S = 1.0
 _SELECT_S = 120.0
@@ -50,6 +53,7 @@ class SwitchableBoard:
     board: Board
     changes: Mapping[str, ConfigurationChange]
     ask: Ask
+    sleep: Sleep
     seen: dict[str, Configuration] = field(default_factory=dict)
     boot_s: float = BOOT_S
 
@@ -104,7 +108,10 @@ class SwitchableBoard:
         return old_boot_id
 
     def _up(self, configuration: str, old_boot_id: str | None, stack: ExitStack) -> Booted:
-        """Return the board once it can be reached, in a boot other than ``old_boot_id``; raise BoardGone."""
+        """Return the board once it can be reached, in a boot other than ``old_boot_id``.
+
+        Raise BoardGone after ``boot_s``, KeyboardInterrupt when a stop is requested.
+        """
         deadline_mono_s, reason = time.monotonic() + self.boot_s, ""
         while True:
             with ExitStack() as attempt:
@@ -118,7 +125,8 @@ class SwitchableBoard:
                     reason = str(error)
             if time.monotonic() > deadline_mono_s:
                 raise BoardGone(f"{self.name} has not come up in {configuration} within {self.boot_s:g} s: {reason}")
-            time.sleep(_RETRY_S)
+            if self.sleep(_RETRY_S):
+                raise KeyboardInterrupt
 
     def _mismatch(self, configuration: str, change: ConfigurationChange, booted: Booted) -> str:
         """Return why the running system is not that configuration; empty if it can be."""

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 
 from fastenough.board import AS_BOOTED, Board, Booted, open_board
-from fastenough.board.configuration import Ask, ConfigurationChange, SwitchableBoard, require_remote
+from fastenough.board.configuration import Ask, ConfigurationChange, Sleep, SwitchableBoard, require_remote
 from fastenough.campaign.acts import check_cpus
 from fastenough.campaign.board_name import name_in_runs, recorded_board
 from fastenough.campaign.expand import RunSpec, expand, recordings_of
@@ -156,6 +156,10 @@ class _Runner:
                     _require_same_system(board.name, booted, kept)
                 site = self._prepared(board, booted, instrument, opening, bench)
                 opened = opening.pop_all()
+        except KeyboardInterrupt:
+            if is_up or not self.stopping.requested:
+                raise
+            return
         except (BadInput, BoardBusy):
             raise
         except FastenoughError as error:
@@ -288,7 +292,11 @@ def on_board(plan: Plan, board: str) -> Plan:
 
 
 def with_configurations(
-    plan: Plan, opened: Callable[[str], Board], ask: Ask, known: Mapping[str, Mapping[str, Configuration]]
+    plan: Plan,
+    opened: Callable[[str], Board],
+    ask: Ask,
+    known: Mapping[str, Mapping[str, Configuration]],
+    sleep: Sleep,
 ) -> Callable[[str], Board]:
     """Return a function like ``opened`` whose boards are changed to each configuration, by the plan or by a person.
 
@@ -311,7 +319,7 @@ def with_configurations(
         if len(changes) < 2 and not plan.changes:
             return board
         require_remote(board, changes)
-        return SwitchableBoard(board, changes, ask, dict(known.get(name, {})))
+        return SwitchableBoard(board, changes, ask, sleep, dict(known.get(name, {})))
 
     return of
 

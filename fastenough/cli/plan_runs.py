@@ -70,7 +70,7 @@ def make_runs(
                 _print_json(store, Campaign(complete, runs, stopped=False))
             return ExitStatus.DONE
         known = known_configurations(plan, store, newest.done)
-        opened = with_configurations(plan, opened, ManualBoot(display, stopping, booted), known)
+        opened = with_configurations(plan, opened, ManualBoot(display, stopping, booted), known, stopping.sleep)
         require_kept_configurations(plan, store, newest.done, known, opened)
         try:
             campaign = run_campaign(

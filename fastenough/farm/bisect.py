@@ -270,7 +270,7 @@ def measure_function(
 
     It raises BisectInterrupted after a signal.
     """
-    brought = with_configurations(plan, opened, ask, {})
+    brought = with_configurations(plan, opened, ask, {}, stopping.sleep)
 
     def measure(configuration: str, duration_ns: int) -> list[Recording]:
         loads = sum(len(entry.loads) for entry in plan.entries)

@@ -15,6 +15,7 @@ import pytest
 
 from fastenough.board import open_board
 from fastenough.board.configuration import _BOOT_ID, ConfigurationChange, SwitchableBoard, _boot_id
+from fastenough.campaign.stop import StopRequest
 from fastenough.facts import collect
 from fastenough.link import BoardGone, LocalLink
 from fastenough.link.fake import FakeLink
@@ -60,6 +61,7 @@ def _changed(place: Path, changes: Mapping[str, str], boot_s: float = 60.0) -> S
         open_board(NAME),
         {name: ConfigurationChange((*words, name), kernel) for name, kernel in changes.items()},
         _nobody,
+        StopRequest().sleep,
         boot_s=boot_s,
     )
 
@@ -118,7 +120,10 @@ def test_a_board_that_does_not_go_down_is_not_waited_for_for_ever(
 def test_a_command_that_fails_is_told_and_nothing_is_rebooted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with _board(tmp_path, monkeypatch):
         board = SwitchableBoard(
-            open_board(NAME), {"rt": ConfigurationChange(("sh", "-c", "echo no such entry >&2; exit 3"))}, _nobody
+            open_board(NAME),
+            {"rt": ConfigurationChange(("sh", "-c", "echo no such entry >&2; exit 3"))},
+            _nobody,
+            StopRequest().sleep,
         )
         with pytest.raises(FastenoughError, match="failed: no such entry"), board.boot("rt"):
             pass

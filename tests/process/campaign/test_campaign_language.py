@@ -14,6 +14,7 @@ from fastenough.campaign import expand, read_plan
 from fastenough.campaign.load_file import LOAD_KEYS
 from fastenough.campaign.plan_file import CONFIGURATION_KEYS, PIN_KEYS, PLAN_KEYS, REQUIREMENT_KEYS, RUN_KEYS
 from fastenough.campaign.runner import on_board, with_configurations
+from fastenough.campaign.stop import StopRequest
 from fastenough.model import BadInput, Requirement
 from tests.support.cli_calls import fastenough
 
@@ -185,14 +186,14 @@ def test_how_a_board_is_changed_that_boots_by_itself_is_refused(tmp_path: Path, 
     changes = 'configurations = ["rt"]\n[[configuration]]\nname = "rt"\nkernel = "9*"\n'
     plan = on_board(read_plan(_plan(tmp_path, HEAD + board + changes + RUN)), "virtual")
     with pytest.raises(BadInput, match=r"plan.toml:.: board virtual boots its configurations by itself"):
-        with_configurations(plan, open_board, _unasked, {})("virtual")
+        with_configurations(plan, open_board, _unasked, {}, StopRequest().sleep)("virtual")
 
 
 @pytest.mark.parametrize("other", ["virtual:rt", "ssh://b"])
 def test_configuration_tables_of_several_boards_need_one_that_is_changed(tmp_path: Path, other: str) -> None:
     changes = 'configurations = ["rt"]\n[[configuration]]\nname = "rt"\nkernel = "9*"\n'
     plan = read_plan(_plan(tmp_path, HEAD + f'boards = ["virtual", "{other}"]\n' + changes + RUN))
-    of = with_configurations(plan, open_board, _unasked, {})
+    of = with_configurations(plan, open_board, _unasked, {}, StopRequest().sleep)
     if other == "ssh://b":
         assert of("virtual").configurations() != (AS_BOOTED,)
     else:

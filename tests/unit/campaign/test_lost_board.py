@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
 from fastenough.board import AS_BOOTED, Booted
+from fastenough.board.configuration import ConfigurationChange, SwitchableBoard
 from fastenough.campaign import Plan, run_campaign, runner
 from fastenough.campaign.plan import Entry
+from fastenough.campaign.stop import StopRequest
 from fastenough.link import BoardGone, FakeLink
 from fastenough.link.base import Completed
 from fastenough.model import Configuration, FastenoughError, Outcome
@@ -93,4 +97,34 @@ def test_no_run_of_a_board_that_another_bench_uses_is_stored(tmp_path: Path) -> 
     store = Store(tmp_path / "store")
     with pytest.raises(BoardBusy):
         run_campaign(plan_for("ssh://a", "ssh://b"), store, opened=_BusyBoard, journal=tmp_path / "journal")
+    assert not store.runs()
+
+
+class _SilentBoard(_LostBoard):
+    """A board that does not come up; a stop is requested while it boots."""
+
+    def __init__(self, name: str, stopping: StopRequest) -> None:
+        super().__init__(name)
+        self.stopping = stopping
+
+    @contextmanager
+    def boot(self, configuration: str) -> Iterator[Booted]:
+        if not self.stopping.requested:
+            self.stopping.request(signal.SIGTERM)
+        raise BoardGone("no route to host")
+        yield
+
+
+def test_a_stop_while_a_board_boots_ends_the_campaign_without_runs(tmp_path: Path) -> None:
+    stopping = StopRequest()
+    changes = {"stock": ConfigurationChange()}
+
+    def opened(name: str) -> SwitchableBoard:
+        board = _SilentBoard(name, stopping)
+        return SwitchableBoard(board, changes, lambda board, configuration, why: None, stopping.sleep, boot_s=3.0)
+
+    store = Store(tmp_path / "store")
+    plan = replace(plan_for("ssh://a", "ssh://b"), configurations=("stock",))
+    made = run_campaign(plan, store, opened=opened, stopping=stopping, journal=tmp_path / "journal")
+    assert (made.runs, made.stopped, made.signal) == ((), True, signal.SIGTERM)
     assert not store.runs()

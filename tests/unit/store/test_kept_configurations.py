@@ -13,6 +13,7 @@ from fastenough.board import Board, Booted, open_board
 from fastenough.board.configuration import ConfigurationChange, SwitchableBoard
 from fastenough.campaign import parse_plan
 from fastenough.campaign.expand import PLAN_FILE
+from fastenough.campaign.stop import StopRequest
 from fastenough.model import BadInput, Configuration
 from fastenough.store import Store
 from fastenough.store.campaign import require_kept_configurations
@@ -32,7 +33,7 @@ KNOWN = {BOARD: {"stock": Configuration("stock", "6.1.0-9-amd64")}}
 
 
 def _board(name: str) -> Board:
-    return SwitchableBoard(open_board(name), {}, lambda board, configuration, why: None)
+    return SwitchableBoard(open_board(name), {}, lambda board, configuration, why: None, StopRequest().sleep)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,8 @@ def test_kept_runs_are_of_the_configuration_of_the_plan(
 
 @pytest.mark.parametrize(("release", "refused"), [("6.1.0-9-amd64", False), ("6.12.0-1-amd64", True)])
 def test_a_board_does_not_come_up_with_another_kernel_than_that_of_its_kept_runs(release: str, refused: bool) -> None:
-    board = SwitchableBoard(open_board(BOARD), {}, lambda board, configuration, why: None, dict(KNOWN[BOARD]))
+    board = SwitchableBoard(
+        open_board(BOARD), {}, lambda board, configuration, why: None, StopRequest().sleep, dict(KNOWN[BOARD])
+    )
     booted = cast(Booted, SimpleNamespace(configuration=Configuration("stock", release)))
     assert bool(board._mismatch("stock", ConfigurationChange(kernel="*"), booted)) is refused
