@@ -107,6 +107,7 @@ def _suspended(chunk: Chunk) -> Chunk:
 def test_events_before_a_suspend_keep_their_dates(bench: ShardBench) -> None:
     """In suspend the wall clock continues, and was not set."""
     chunk = _suspended(RUN.chunk(0, 1))
+    bench.history.wall_s = lambda: BEGIN_S + 9 * 3600
     bench.store(chunk)
     rows = [row for path in bench.folder.rglob(f"*{EVENTS.suffix}") for row in parquet.read_table(path).to_pylist()]
     parts = [json.loads(line) for line in chunk.lines]

@@ -65,8 +65,11 @@ def _hunt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trials: int) -> tuple
     monkeypatch.setattr(hunting, "run_campaign", bench.measure)
     monkeypatch.setattr(hunting, "examine_board", lambda board, only: BoardCapacity(1, names, 700 << 20))
     monkeypatch.setattr(hunting, "block_maxima", lambda recording, turns: [int(recording.run_id)] * 2)
+    head = SimpleNamespace(profile={"emulator": {}})
     monkeypatch.setattr(
-        OneCampaign, "load", lambda self, run: SimpleNamespace(outcome=Outcome.COMPLETED, run_id=run, reasons=())
+        OneCampaign,
+        "load",
+        lambda self, run: SimpleNamespace(outcome=Outcome.COMPLETED, run_id=run, reasons=(), head=head),
     )
     hunt = Hunt(PLAN, TrialCount(trials), fixed=("none", "cpu"))
     hunted = make_hunt(hunt, Store(tmp_path), lambda progress, ask: None, opened=lambda name: bench)
