@@ -206,10 +206,9 @@ def _without_monitors(recordings: Sequence[Recording]) -> list[Recording]:
     return others or list(recordings)
 
 
-def measured_loads(recordings: Iterable[Recording]) -> list[str]:
-    """The loads under which a run measured a latency, or was to, in order of first appearance."""
-    loads = dict.fromkeys(load_name(recording) for recording in recordings if not measures_no_latency(recording))
-    return [load for load in loads if load is not None]
+def measured_loads(recordings: Iterable[Recording]) -> set[str | None]:
+    """The loads under which a run measured a latency, or was to."""
+    return {load_name(recording) for recording in recordings if not measures_no_latency(recording)}
 
 
 def _missing_loads(recordings: Sequence[Recording], loads: Sequence[str] | None) -> list[str]:
@@ -217,21 +216,31 @@ def _missing_loads(recordings: Sequence[Recording], loads: Sequence[str] | None)
     return [load for load in loads or () if load not in measured]
 
 
-def _loads_elsewhere(recordings: Sequence[Recording], loads: Sequence[str] | None) -> Iterator[str]:
-    """The gaps of each system that was not measured under a requested load, although another system was."""
+def _loads_elsewhere(groups: Sequence[RequiredGroup]) -> Iterator[str]:
+    """The gaps of each system that lacks a load of its probe, under which another system was measured.
+
+    Only runs with a requirement count: a campaign may measure other probes under other loads.
+    """
+    by_probe: dict[str, list[Recording]] = {}
+    for required, group in groups:
+        if required is not None:
+            present = (recording for recording in group if recording.damage is None and recording.series)
+            by_probe.setdefault(group[0].head.probe, []).extend(present)
+    for runs in by_probe.values():
+        systems = _first_of_systems(runs)
+        for load in dict.fromkeys(map(load_name, runs)):
+            under_load = _first_of_systems(run for run in runs if load_name(run) == load)
+            for lacking in (run for system, run in systems.items() if system not in under_load):
+                differences = [system_difference(lacking, other) for other in under_load.values()]
+                if (text := differences[0]) is not None and None not in differences:
+                    yield wording.load_elsewhere(load, lacking, text)
+
+
+def _first_of_systems(runs: Iterable[Recording]) -> dict[str, Recording]:
     systems: dict[str, Recording] = {}
-    by_load: dict[str | None, dict[str, Recording]] = {}
-    for recording in recordings:
-        if recording.damage is None and recording.series and not measures_no_latency(recording):
-            system = system_text(recording)
-            systems.setdefault(system, recording)
-            by_load.setdefault(load_name(recording), {}).setdefault(system, recording)
-    for load in loads or ():
-        under_load = by_load.get(load, {})
-        for system, recording in systems.items() if under_load else ():
-            differences = [system_difference(recording, other) for other in under_load.values()]
-            if system not in under_load and (text := differences[0]) is not None and None not in differences:
-                yield wording.load_elsewhere(load, recording, text)
+    for run in runs:
+        systems.setdefault(system_text(run), run)
+    return systems
 
 
 def _unfit(recordings: Sequence[Recording]) -> tuple[tuple[str, str], ...]:
@@ -278,8 +287,8 @@ def judge(
 
     ``requirement`` applies to the runs of ``probe`` (None: of every probe); all others are judged by the requirement
     in their heads, if any.  ``confidence``: used if no requirement states one.  ``loads``: names of the requested
-    loads; one that is missing on a measured system forbids a PASS, and so does each planned run in ``missing`` that was
-    not made.
+    loads; a missing one forbids a PASS, and so do each planned run in ``missing`` that was not made, and a system that
+    was not measured under each load of another one.
     ``minimum_duration_ns``: measured time required for a PASS under each load.
     PASS and FAIL are valid however often growing data are judged.  Never raises for recordings.
     """
@@ -295,7 +304,7 @@ def judge(
     required = requirement is not None or any(recording.head.requirement for recording in recordings)
     gaps = [
         *wording.gaps(recordings, dict(unfit), _missing_loads(recordings, loads), missing),
-        *_loads_elsewhere(recordings, loads),
+        *_loads_elsewhere(groups),
         *_speed_gap(measured, judgeable, required),
         *_probe_gap(judgments, probe if requirement and judgeable else None),
     ]

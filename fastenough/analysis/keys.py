@@ -410,7 +410,7 @@ SERIES_KEYS: tuple[Key, ...] = (
 
 _OF_SYSTEM = ("board", MACHINE, "configuration", "kernel", "kernel configuration", "command line")
 SYSTEM_KEYS = tuple(key for key in RUN_KEYS if key.name in _OF_SYSTEM)
-"""Keys of what was booted, and where; loads are requested of each such system."""
+"""Keys of what was booted, and where: a system that is to be measured under each load."""
 
 KEYED_FACTS = frozenset({key.of.name for key in RUN_KEYS if isinstance(key.of, ProfileFact)})
 """Facts of a profile that the keys use, at least in part."""

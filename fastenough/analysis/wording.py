@@ -497,10 +497,10 @@ def next_steps_of_gaps(gaps: Sequence[str], missing: Sequence[str]) -> tuple[str
     ) * bool(missing)
 
 
-def load_elsewhere(load: str, recording: Recording, difference: str) -> str:
-    """The gap that a requested load was measured, but not on the system of this run."""
+def load_elsewhere(load: str | None, recording: Recording, difference: str) -> str:
+    """The gap that the system of this run was not measured under a load, although another one was."""
     return (
-        f"load {load}, which was requested, was not measured on the system of run {recording.run_id}, only on another "
+        f"the system of run {recording.run_id} was not measured under load {load or 'unknown'}, only another one was "
         f"({difference})"
     )
 

@@ -20,7 +20,6 @@ from fastenough.analysis.excluded_runs import (
     meets_together,
     requirements_of_runs,
 )
-from fastenough.analysis.judgment import measured_loads
 from fastenough.analysis.merged import load_name
 from fastenough.analysis.task_set import TaskAnswer, TaskSet, answer_of, judged_with
 from fastenough.board import Board, open_board
@@ -137,17 +136,14 @@ def read_runs(store: Store, runs: Sequence[str], on_step: OnStep = no_progress) 
 
 
 def judge_asked(recordings: Sequence[Recording], question: Question, store: Store) -> Assessment:
-    """Judge recordings against a requirement; all runs of the store that answer the question are its data.
-
-    Without requested loads, each measured system must have been measured under the loads of all these runs.
-    """
+    """Judge recordings against a requirement; all runs of the store that answer the question are its data."""
     judged = [recording for recording in recordings if not is_monitor(recording.head)]
     assessment = judge(
         recordings,
         question.required,
         probe=question.probe,
         confidence=question.confidence,
-        loads=question.loads or measured_loads(judged),
+        loads=question.loads or None,
         missing=question.missing,
     )
     others, all_runs_agree = excluded_by(judged, assessment, question.selection, store)

@@ -737,29 +737,43 @@ def test_a_load_that_was_asked_for_and_is_missing_forbids_a_pass(tmp_path: Path)
     assert assessment.verdict is Verdict.INCONCLUSIVE and "no run has load io" in _text(assessment)
 
 
-def _on_kernel(tmp_path: Path, number: int, release: str, load: str) -> Recording:
+def _on_kernel(tmp_path: Path, number: int, release: str, load: str, probe: str = "timer") -> Recording:
     profile = PROFILE | {"kernel": PROFILE["kernel"] | {"release": release}}
     run_id = f"run-{number}"
-    return recording(tmp_path, Plan(quiet(run_id), run_id=run_id, load=load, head={"profile": profile}))
+    head = {"profile": profile, "probe": probe}
+    return recording(tmp_path, Plan(quiet(run_id), run_id=run_id, load=load, head=head))
 
 
-def test_each_kernel_must_be_measured_under_each_requested_load(tmp_path: Path) -> None:
+def _gaps(assessment: Assessment) -> list[str]:
+    return [reason for reason in assessment.reasons if "was not measured under load" in reason]
+
+
+def test_each_kernel_must_be_measured_under_each_load(tmp_path: Path) -> None:
     """A resumed campaign may span an upgrade of the kernel."""
     idle, busy = _on_kernel(tmp_path, 1, "6.1.0-30", "none"), _on_kernel(tmp_path, 2, "6.1.0-31", "own")
-    assert judge([idle, busy], LIMIT).verdict is Verdict.PASS
-    assessment = judge([idle, busy], LIMIT, loads=["none", "own"])
+    assessment = judge([idle, busy], LIMIT)
     assert assessment.verdict is Verdict.INCONCLUSIVE
-    gaps = [reason for reason in assessment.reasons if "was requested" in reason]
+    gaps = _gaps(assessment)
     assert len(gaps) == 2 and all("'6.1.0-30'" in gap and "'6.1.0-31'" in gap for gap in gaps)
     complete = [idle, busy, _on_kernel(tmp_path, 3, "6.1.0-30", "own"), _on_kernel(tmp_path, 4, "6.1.0-31", "none")]
-    assert judge(complete, LIMIT, loads=["none", "own"]).verdict is Verdict.PASS
+    assert judge(complete, LIMIT).verdict is Verdict.PASS
+
+
+def test_loads_are_those_of_the_probe_that_has_the_limit(tmp_path: Path) -> None:
+    idle = _on_kernel(tmp_path, 1, "6.1.0-30", "none")
+    other_probe = _on_kernel(tmp_path, 2, "6.1.0-30", "own", "semaphore")
+    both = [_on_kernel(tmp_path, number, "6.1.0-31", load) for number, load in ((3, "none"), (4, "own"))]
+    assert len(_gaps(judge([idle, other_probe, *both], LIMIT, probe="timer"))) == 1
+    unlimited = _on_kernel(tmp_path, 5, "6.1.0-32", "none", "semaphore")
+    complete = [idle, _on_kernel(tmp_path, 6, "6.1.0-30", "own"), *both, unlimited]
+    assert judge(complete, LIMIT, probe="timer").verdict is Verdict.PASS
+    assert not _gaps(judge([idle, both[1]])), "nothing is required of runs without a limit"
 
 
 def test_a_run_without_a_profile_may_be_of_the_system_of_another(tmp_path: Path) -> None:
     idle = _on_kernel(tmp_path, 1, "6.1.0-30", "none")
     unknown = recording(tmp_path, _good(run_id="unknown", load="own", head={"profile": None}))
-    gaps = [reason for reason in judge([idle, unknown], LIMIT, loads=["none", "own"]).reasons if "requested" in reason]
-    assert not gaps
+    assert not _gaps(judge([idle, unknown], LIMIT))
 
 
 def _unfit(tmp_path: Path) -> Recording:
