@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from fastenough.board import AS_BOOTED, Board, Booted, open_board
 from fastenough.board.configuration import Ask, ConfigurationChange, Sleep, SwitchableBoard, require_remote
@@ -349,16 +350,24 @@ def _kept_heads(plan: Plan, store: RunStore, done: Mapping[int, str]) -> dict[tu
 def _require_same_system(board: str, booted: Booted, kept: Head) -> None:
     """Raise BadInput unless a board runs the kernel of its kept runs, with the same command line, on that machine."""
     running, earlier = booted.configuration, kept.configuration or Configuration("")
+    profile = collect(booted.link, ("kernel", "machine"))
     parts = (
         ("kernel", running.kernel_release, earlier.kernel_release),
+        ("kernel version", _kernel_version(profile), _kernel_version(kept.profile)),
         ("kernel configuration", running.kernel_config_sha256, earlier.kernel_config_sha256),
         ("kernel command line", running.command_line, earlier.command_line),
     )
     changed = next((part for part in parts if None not in part and part[1] != part[2]), None)
     if changed is not None:
         what = f"{board} has the {changed[0]} {changed[1]}, but its kept runs had {changed[2]}; boot that"
-    elif is_same_machine(identifiers_of(collect(booted.link, ("machine",))), kept.machine) is False:
+    elif is_same_machine(identifiers_of(profile), kept.machine) is False:
         what = f"{board} is not the machine of its kept runs (machine ID or hardware differ); connect that one"
     else:
         return
     raise BadInput(f"{what}, or start a new campaign")
+
+
+def _kernel_version(profile: Mapping[str, Any] | None) -> str | None:
+    """Return the build of the kernel in a profile, which may change while its release does not; None: unknown."""
+    kernel = (profile or {}).get("kernel")
+    return kernel.get("version") if isinstance(kernel, Mapping) else None

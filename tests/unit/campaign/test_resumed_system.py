@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from fastenough.campaign import Plan, run_campaign, runner
 from fastenough.campaign.expand import WHOLE, expand
 from fastenough.campaign.ledger import Ledger
 from fastenough.campaign.plan import Entry
-from fastenough.link import FakeLink
+from fastenough.link import FakeLink, Link
 from fastenough.model import BadInput, Configuration, FastenoughError
 from fastenough.store import Store
 from tests.support import recordings as made
@@ -25,6 +25,8 @@ BOARD = "ssh://board"
 PLAN = Plan("test", (Entry("timer", ("none", "full"), 1.0, {}),), boards=(BOARD,))
 BOOTED = Configuration("as-booted", "6.1.0-30-amd64", "c" * 64, "quiet isolcpus=1")
 MACHINE = ["a" * 64]
+VERSION = "#1 SMP PREEMPT_RT Debian 6.1.148-1"
+PROFILE = {"machine": MACHINE, "kernel": {"release": BOOTED.kernel_release, "version": VERSION}}
 
 
 class _Reached(FastenoughError):
@@ -50,7 +52,7 @@ def _kept(store: Store, folder: Path) -> None:
     """Store the first run of the plan, which had the load none."""
     specs = expand(PLAN)
     writer = Ledger.of(PLAN, specs, store, resume=False).begin(store, specs[0], WHOLE)
-    profile = made.PROFILE | {"machine": MACHINE}
+    profile = made.PROFILE | PROFILE
     content = made.write(folder / "made", made.Plan([], writer.id, head={"profile": profile})).read_bytes()
     release, sha256, words = BOOTED.kernel_release, BOOTED.kernel_config_sha256, BOOTED.command_line
     for name, value in (("kernel_release", release), ("kernel_config_sha256", sha256), ("command_line", words)):
@@ -60,39 +62,48 @@ def _kept(store: Store, folder: Path) -> None:
     writer.end()
 
 
-def _resume(store: Store, booted: Configuration, machine: list[str], patch: pytest.MonkeyPatch) -> None:
+def _resume(store: Store, booted: Configuration, profile: dict[str, Any], patch: pytest.MonkeyPatch) -> None:
     def measured(*_: Any) -> None:
         raise _Reached
 
     def opened(name: str) -> Board:
         return _Board(booted)
 
-    patch.setattr(runner, "collect", lambda link, names: {"machine": machine}, raising=False)
+    def collected(link: Link, names: Sequence[str]) -> dict[str, Any]:
+        return {name: profile.get(name) for name in names}
+
+    patch.setattr(runner, "collect", collected)
     patch.setattr(runner, "measure", measured)
     run_campaign(PLAN, store, resume=True, opened=opened, journal=store.path / "journal")
 
 
 @pytest.mark.parametrize(
-    ("booted", "machine", "expected"),
+    ("booted", "profile", "expected"),
     [
-        (BOOTED, MACHINE, None),
-        (Configuration("as-booted"), [], None),
+        (BOOTED, PROFILE, None),
+        (Configuration("as-booted"), {}, None),
+        (BOOTED, {"kernel": {"release": BOOTED.kernel_release, "version": None}}, None),
         (
             Configuration("as-booted", "6.1.0-31-amd64", "c" * 64, "quiet isolcpus=1"),
-            MACHINE,
+            PROFILE,
             r"6\.1\.0-31.*6\.1\.0-30",
         ),
-        (Configuration("as-booted", "6.1.0-30-amd64", "d" * 64, "quiet isolcpus=1"), MACHINE, "kernel configuration d"),
-        (Configuration("as-booted", "6.1.0-30-amd64", "c" * 64, "quiet"), MACHINE, "command line quiet, .* isolcpus=1"),
-        (BOOTED, ["b" * 64], "not the machine"),
+        (BOOTED, PROFILE | {"kernel": {"version": "#2 SMP"}}, f"kernel version #2 SMP, .* {VERSION}; boot that"),
+        (Configuration("as-booted", "6.1.0-30-amd64", "d" * 64, "quiet isolcpus=1"), PROFILE, "kernel configuration d"),
+        (Configuration("as-booted", "6.1.0-30-amd64", "c" * 64, "quiet"), PROFILE, "command line quiet, .* isolcpus=1"),
+        (BOOTED, PROFILE | {"machine": ["b" * 64]}, "not the machine"),
     ],
 )
 def test_the_board_must_be_the_system_of_the_kept_runs(
-    booted: Configuration, machine: list[str], expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    booted: Configuration,
+    profile: dict[str, Any],
+    expected: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The kernel may have been upgraded between the two parts of the campaign."""
+    """The kernel may have been upgraded between the two parts of the campaign, also to another build of one release."""
     store = Store(tmp_path / "store")
     _kept(store, tmp_path)
     with pytest.raises(_Reached if expected is None else BadInput, match=expected):
-        _resume(store, booted, machine, monkeypatch)
+        _resume(store, booted, profile, monkeypatch)
     assert len(store.runs()) == 1
