@@ -40,6 +40,10 @@ OnProgress = Callable[[Progress], None]
 Tell = Callable[[str], None]
 
 
+class ChangedSystem(BadInput):
+    """A board is no longer the system of its kept runs."""
+
+
 @dataclass(frozen=True)
 class Campaign:
     """Result of a campaign: run ids in the order of the plan, including those of an earlier part.
@@ -72,12 +76,12 @@ def run_campaign(
     campaign with it.  ``tell``: print a line for each setting that an earlier bench left behind, and for each that
     cannot be made here.
 
-    If a configuration does not boot, is lost before its first run, or a run cannot be measured, its runs are stored as
-    failed or not applicable with the reason, and the campaign continues.  Raises BadInput for input refused at the
-    first run and for a board that is no longer the system of its kept runs, BoardBusy if another bench measures on a
-    board, GaugeLost when the instrument is lost, FastenoughError when the store cannot be written; the lines recorded
-    so far stay.  If all runs are of one board that is measured as booted and cannot be reached, its error is raised and
-    no run is stored.
+    If a configuration does not boot, is lost before its first run, is no longer the system of its kept runs, or a run
+    cannot be measured, its runs are stored as failed or not applicable with the reason, and the campaign continues.
+    Raises BadInput for input refused at the first run, BoardBusy if another bench measures on a board, GaugeLost when
+    the instrument is lost, FastenoughError when the store cannot be written; the lines recorded so far stay.  If all
+    runs are of one board that is measured as booted and cannot be reached, its error is raised and no run is stored;
+    ChangedSystem likewise, if all remaining runs are of one configuration of one board that has changed.
     """
     stopping = stopping or StopRequest()
     store.settle()
@@ -161,11 +165,8 @@ class _Runner:
             if is_up or not self.stopping.requested:
                 raise
             return
-        except (BadInput, BoardBusy):
-            raise
         except FastenoughError as error:
-            is_of_bench = is_up and not isinstance(error, BoardGone)
-            if is_of_bench or (configuration == AS_BOOTED and len(specs) == len(self.specs)):
+            if self._is_final(error, specs, is_up):
                 raise
             self._not_up(board, configuration, specs, error)
             return
@@ -173,6 +174,14 @@ class _Runner:
             for spec in specs:
                 if not self.stopping.requested:
                     self._run(site, spec)
+
+    def _is_final(self, error: FastenoughError, specs: Sequence[RunSpec], is_up: bool) -> bool:
+        """Return whether an error before these runs of one configuration ends the campaign; else it fails only them."""
+        if isinstance(error, ChangedSystem):
+            return len(specs) == len(self.left)
+        if isinstance(error, BadInput | BoardBusy) or (is_up and not isinstance(error, BoardGone)):
+            return True
+        return specs[0].configuration == AS_BOOTED and len(specs) == len(self.specs)
 
     def _prepared(
         self, board: Board, booted: Booted, instrument: OpenInstrument | None, stack: ExitStack, bench: ExitStack
@@ -234,7 +243,8 @@ class _Runner:
         self._printed.add(line)
 
     def _not_up(self, board: Board, configuration: str, specs: Sequence[RunSpec], error: FastenoughError) -> None:
-        """Store the runs of a configuration that did not boot or was lost before its runs, each with the reason."""
+        """Store the runs of a configuration that did not boot, was lost before its runs, or is another system than
+        that of its kept runs, each with the reason."""
         for spec in specs:
             added = HeadAdditions(
                 name_in_runs(board.name, {}),
@@ -348,7 +358,8 @@ def _kept_heads(plan: Plan, store: RunStore, done: Mapping[int, str]) -> dict[tu
 
 
 def _require_same_system(board: str, booted: Booted, kept: Head) -> None:
-    """Raise BadInput unless a board runs the kernel of its kept runs, with the same command line, on that machine."""
+    """Raise ChangedSystem unless a board runs the kernel of its kept runs, with the same command line, on that
+    machine."""
     running, earlier = booted.configuration, kept.configuration or Configuration("")
     profile = collect(booted.link, ("kernel", "machine"))
     parts = (
@@ -364,7 +375,7 @@ def _require_same_system(board: str, booted: Booted, kept: Head) -> None:
         what = f"{board} is not the machine of its kept runs (machine ID or hardware differ); connect that one"
     else:
         return
-    raise BadInput(f"{what}, or start a new campaign")
+    raise ChangedSystem(f"{what}, or start a new campaign")
 
 
 def _kernel_version(profile: Mapping[str, Any] | None) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,15 @@ import pytest
 
 from fastenough.board import AS_BOOTED, Board, Booted
 from fastenough.campaign import Plan, run_campaign, runner
-from fastenough.campaign.expand import WHOLE, expand
+from fastenough.campaign.expand import WHOLE, RunSpec, expand
 from fastenough.campaign.ledger import Ledger
+from fastenough.campaign.measure import BoardSetup, RunContext, store_unmeasured
 from fastenough.campaign.plan import Entry
+from fastenough.campaign.transcript import Transcript, Writer
 from fastenough.link import FakeLink, Link
-from fastenough.model import BadInput, Configuration, FastenoughError
+from fastenough.model import BadInput, Configuration, FastenoughError, NotApplicable
+from fastenough.recording import LoadStated
+from fastenough.recording.building import HeadAdditions
 from fastenough.store import Store
 from tests.support import recordings as made
 
@@ -48,12 +52,19 @@ class _Board:
         yield Booted(FakeLink({}), self.booted, "probe")
 
 
-def _kept(store: Store, folder: Path) -> None:
-    """Store the first run of the plan, which had the load none."""
-    specs = expand(PLAN)
-    writer = Ledger.of(PLAN, specs, store, resume=False).begin(store, specs[0], WHOLE)
+def _kept(store: Store, folder: Path, plan: Plan = PLAN) -> None:
+    """Store the first run on each board of the plan, which had the load none."""
+    specs = expand(plan)
+    ledger = Ledger.of(plan, specs, store, resume=False)
+    for spec in specs:
+        if spec.load == "none":
+            _store(ledger.begin(store, spec, WHOLE), folder / f"made-{spec.position}")
+
+
+def _store(writer: Writer, path: Path) -> None:
+    """Write a completed recording of the system of the kept runs."""
     profile = made.PROFILE | PROFILE
-    content = made.write(folder / "made", made.Plan([], writer.id, head={"profile": profile})).read_bytes()
+    content = made.write(path, made.Plan([], writer.id, head={"profile": profile})).read_bytes()
     release, sha256, words = BOOTED.kernel_release, BOOTED.kernel_config_sha256, BOOTED.command_line
     for name, value in (("kernel_release", release), ("kernel_config_sha256", sha256), ("command_line", words)):
         content = content.replace(f'"{name}":null'.encode(), f'"{name}":"{value}"'.encode())
@@ -107,3 +118,26 @@ def test_the_board_must_be_the_system_of_the_kept_runs(
     with pytest.raises(_Reached if expected is None else BadInput, match=expected):
         _resume(store, booted, profile, monkeypatch)
     assert len(store.runs()) == 1
+
+
+@pytest.mark.parametrize("changed", [0, 1])
+def test_one_changed_board_leaves_the_runs_of_the_others(
+    changed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own runs are failed, with the difference, so that the next resume repeats them."""
+    store, plan = Store(tmp_path / "store"), replace(PLAN, boards=(f"{BOARD}-0", f"{BOARD}-1"))
+    _kept(store, tmp_path, plan)
+
+    def measured(site: BoardSetup, spec: RunSpec, context: RunContext) -> Transcript:
+        added = HeadAdditions(site.board.name, site.booted.configuration, LoadStated(spec.load))
+        return store_unmeasured(spec, context, added, NotApplicable("stands for a measurement"))
+
+    def opened(name: str) -> Board:
+        return _Board(replace(BOOTED, command_line="quiet") if name == plan.boards[changed] else BOOTED, name)
+
+    monkeypatch.setattr(runner, "collect", lambda link, names: PROFILE)
+    monkeypatch.setattr(runner, "measure", measured)
+    campaign = run_campaign(plan, store, resume=True, opened=opened, journal=store.path / "journal")
+    reasons = [store.load(campaign.runs[position]).reasons for position in (1, 3)]
+    assert "command line quiet" in reasons[changed][0]
+    assert "stands for a measurement" in reasons[1 - changed][0]
