@@ -27,7 +27,7 @@ from fastenough.analysis.disturbances import exceedances_over_time
 from fastenough.analysis.keys import RUN_KEYS, SERIES_KEYS
 from fastenough.analysis.machine import counts_instructions, emulation_cautions
 from fastenough.analysis.measures import CONFIDENCE, QUANTILES, least_maximum_ns
-from fastenough.analysis.merged import Merged, MixedRuns, judged_series, merge_samples
+from fastenough.analysis.merged import Merged, MixedRuns, judged_series, merge_samples, require_one_interval
 from fastenough.analysis.paired import Effect
 from fastenough.analysis.resampling import NoInterval
 from fastenough.model import BadInput, FastenoughError, Role, Series, Verdict
@@ -294,7 +294,7 @@ def _sides(base: Sequence[Recording], other: Sequence[Recording], pair: tuple[st
 def sides_of(base: Sequence[Recording], other: Sequence[Recording]) -> tuple[tuple[str, ...], list[Sides]]:
     """The differences between two groups of mergeable runs, and their common kinds of series.
 
-    Raises MixedRuns (names the key that differs and why it matters), NoCommonSeries, or FastenoughError for a run whose
+    Raises MixedRuns (names what differs and why it matters), NoCommonSeries, or FastenoughError for a run whose
     integrity check failed.
     """
     for recording in (*base, *other):
@@ -302,6 +302,7 @@ def sides_of(base: Sequence[Recording], other: Sequence[Recording]) -> tuple[tup
             raise FastenoughError(
                 f"run {recording.run_id} cannot be compared (integrity check failed: {recording.damage})"
             )
+        require_one_interval(recording)
     differences = _differences(base[0], other[0])
     candidates = [_sides(base, other, pair) for pair in _pairs(base[0], other[0])]
     sides = [candidate for candidate in candidates if candidate is not None]

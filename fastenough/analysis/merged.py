@@ -279,6 +279,15 @@ def require_mergeable(parts: Sequence[Part], *, unknown_agrees: bool = False) ->
         agreeing.add(id(other_run))
 
 
+def require_one_interval(recording: Recording) -> None:
+    """Raises MixedRuns for a run whose parameter ``distance`` gave another interval to each CPU."""
+    if recording.head.parameters.get("distance_ns") and len({one.period_ns for one in judged_series(recording)}) > 1:
+        raise MixedRuns(
+            f"run {recording.run_id} has another interval on each CPU (distance), so its CPUs cannot be compared "
+            "together; measure without distance, or on one CPU (affinity)"
+        )
+
+
 def merge_samples(parts: Sequence[Part], *, unknown_agrees: bool = False) -> Merged:
     """Merge series of one or several runs; raises MixedRuns where they may not be merged (`require_mergeable`)."""
     require_mergeable(parts, unknown_agrees=unknown_agrees)

@@ -29,7 +29,7 @@ from fastenough.analysis.clusters import holm
 from fastenough.analysis.differences import all_differences, run_values
 from fastenough.analysis.keys import RUN_KEYS
 from fastenough.analysis.measures import CONFIDENCE, QUANTILES
-from fastenough.analysis.merged import FloatArray, judged_series, kinds, merge_samples
+from fastenough.analysis.merged import FloatArray, judged_series, kinds, merge_samples, require_one_interval
 from fastenough.analysis.paired_evidence import BoolArray, evidence_together, sequential
 from fastenough.model import BadInput, Verdict
 from fastenough.recording import Recording
@@ -396,6 +396,7 @@ def _enough(pairs: Sequence[Pair], least_of_order: int) -> bool:
 
 def judged_name(recording: Recording) -> str:
     """Name of the series whose latency is compared; raises BadInput unless there is exactly one kind."""
+    require_one_interval(recording)
     names = list(dict.fromkeys(series.name for series in judged_series(recording)))
     alike = [kind for kind in kinds(recording) if kind[0].name in names[:1] and kind[0] in judged_series(recording)]
     if len(names) != 1 or len(alike) != 1:

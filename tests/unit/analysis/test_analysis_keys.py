@@ -13,8 +13,10 @@ import pytest
 
 from fastenough.analysis import MixedRuns, compare, differences, grouped, judge, keys, merge_samples, merged
 from fastenough.analysis.approach_rating import same_configuration
+from fastenough.analysis.compare import sides_of
 from fastenough.analysis.keys import DOES_NOT_MATTER, RUN_KEYS, SERIES_KEYS, Forbids, Key
 from fastenough.analysis.machine import identity_cautions
+from fastenough.analysis.paired import judged_name
 from fastenough.model import Configuration, Role
 from fastenough.recording import Recording
 from fastenough.recording.head import Head, Instant, LoadStated, RecordedSetting, Tool
@@ -174,6 +176,23 @@ def test_series_that_differ_are_not_merged(tmp_path: Path, key: Any) -> None:
     with pytest.raises(MixedRuns, match=f"cannot be merged: different {key.name}: "):
         _merge(one, other)
     assert len(grouped([one, other])) == 2
+
+
+@pytest.mark.parametrize("distant", [0, 1])
+def test_threads_with_intervals_a_distance_apart_are_not_compared_together(tmp_path: Path, distant: int) -> None:
+    plan = Plan(latencies(1, intervals=1), views=("wakeup",))
+    plain = [recording(tmp_path, replace(plan, run_id=name)) for name in ("run-1", "run-2")]
+    runs, series = plain.copy(), plain[distant].head.series
+    apart = tuple(replace(one, period_ns=1_000_000 + 500_000 * (one.cpu or 0)) for one in series)
+    distance = {**plain[distant].head.parameters, "distance_ns": 500_000}
+    runs[distant] = replace(plain[distant], head=replace(plain[distant].head, series=apart, parameters=distance))
+    refusal = f"run-{distant + 1} has another interval on each CPU .*distance.*affinity"
+    with pytest.raises(MixedRuns, match=refusal):
+        sides_of(runs[:1], runs[1:])
+    with pytest.raises(MixedRuns, match=refusal):
+        judged_name(runs[distant])
+    runs[distant] = replace(runs[distant], head=replace(runs[distant].head, series=apart[:1]))
+    assert judged_name(runs[distant]) == "wakeup"
 
 
 @pytest.mark.parametrize(
