@@ -343,8 +343,11 @@ def test_a_hunt_keeps_to_its_budget_by_the_clock(
         "block_maxima",
         lambda recording, turns: pass_time(between_s, [100_000 + turn for turn in range(8 * turns)]),
     )
+    head = SimpleNamespace(profile={"emulator": {}})
     monkeypatch.setattr(
-        OneCampaign, "load", lambda self, run: SimpleNamespace(outcome=Outcome.COMPLETED, run_id=run, reasons=())
+        OneCampaign,
+        "load",
+        lambda self, run: SimpleNamespace(outcome=Outcome.COMPLETED, run_id=run, reasons=(), head=head),
     )
     plan = Plan("hunt", (Entry("timer", ("none",), 4.0, {"interval": ("1ms",)}),), boards=("local",))
     hunt = Hunt(plan, SearchTime(600.0), fixed=("none", "cpu"))
