@@ -177,4 +177,12 @@ def test_no_timed_loop_calls_by_pointer(probe_binary: str) -> None:
         re.MULTILINE | re.DOTALL,
     )
     assert len({name for name, _ in loops}) >= 8 + 8 + 2 + 2 + 2
-    assert [name for name, body in loops if re.search(r"\b(call|jmp)q?\s+\*", body)] == []
+    assert [name for name, body in loops if _calls_by_pointer_in_a_loop(body)] == []
+
+
+def _calls_by_pointer_in_a_loop(body: str) -> bool:
+    """Whether a jump back spans a call by pointer; one before the loop takes no time of it."""
+    code = [(int(at, 16), text) for at, text in re.findall(r"^ *([0-9a-f]+):\s+(.*)", body, re.MULTILINE)]
+    jumps = [(int(found[1], 16), at) for at, text in code if (found := re.match(r"j\w+\s+([0-9a-f]+)", text))]
+    calls = [at for at, text in code if re.match(r"(call|jmp)q?\s+\*", text)]
+    return any(target <= at <= source for target, source in jumps for at in calls)
