@@ -75,6 +75,11 @@ static bool list_names(int folder, struct names *names)
 	return true;
 }
 
+static bool is_listed(const struct names *names, const char *name)
+{
+	return bsearch(name, names->all, (size_t)names->count, sizeof(*names->all), by_name);
+}
+
 static void drop(struct ring_view *view, int index)
 {
 	recording_free(view->all[index]);
@@ -84,6 +89,14 @@ static void drop(struct ring_view *view, int index)
 static bool stored(const struct recording *recording)
 {
 	return recording->stored.interval >= recording->counted.interval;
+}
+
+/* A ring removes its oldest recording first: without the last one passed, none before it is left, or the ring was recreated
+ * and its serials begin with 1 again. */
+static void update_passed(struct ring_view *view, const struct names *names)
+{
+	if (!is_listed(names, view->passed))
+		*view->passed = '\0';
 }
 
 static void leave_out_passed(const struct ring_view *view, struct names *names)
@@ -128,9 +141,8 @@ static void update_removed(struct ring_view *view, const struct names *names)
 
 	for (int i = view->count - 1; i >= 0; i--) {
 		struct recording *recording = view->all[i];
-		bool listed = bsearch(recording->name, names->all, (size_t)names->count, sizeof(*names->all), by_name);
 
-		if (!listed && !recording->removed) {
+		if (!is_listed(names, recording->name) && !recording->removed) {
 			recording->removed = true;
 			recording->sent = recording->stored;
 		}
@@ -201,8 +213,10 @@ void ring_view_scan(struct ring_view *view)
 		free(names.all);
 		return;
 	}
-	if (names.count) /* an empty folder is a ring not mounted or not begun: nothing is lost */
+	if (names.count) { /* an empty folder is a ring not mounted or not begun: nothing is lost */
 		update_removed(view, &names);
+		update_passed(view, &names);
+	}
 	limit(view, &names);
 	add_new(view, &names);
 	count_all(view);

@@ -14,7 +14,7 @@ struct ring_view {
 	int folder; /* -1: cannot be opened */
 	struct recording **all; /* oldest first */
 	int count, room;
-	char passed[RECORDING_NAME]; /* names up to this one are stored, and left out of a long list */
+	char passed[RECORDING_NAME]; /* names up to this one are stored and left out; empty if the ring removed it */
 };
 
 /* Lists the folder, and counts added intervals. */

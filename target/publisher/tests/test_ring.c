@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A listing of the ring that cannot be read to its end removes no recording, a long end damages none, and a removed recording
- * holds back no other. */
+/* A listing of the ring that cannot be read to its end removes no recording, a long end damages none, a removed recording
+ * holds back no other, and those of a recreated ring are read. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -122,6 +122,25 @@ static void check_limit(void)
 	ring_view_free(&view);
 }
 
+/* A recreated ring begins with serial 1 again; an empty folder is a ring that is not mounted. */
+static void check_recreated(void)
+{
+	struct ring_view view = {.path = folder, .folder = -1};
+
+	scan_from(&view, 1, 3, 0);
+	view.all[0]->stored = view.all[0]->counted;
+	scan_from(&view, 1, 3, 0);
+	CHECK(view.count == 2 && !strcmp(view.all[0]->name, names[2]));
+	for (int i = 0; i < view.count; i++)
+		view.all[i]->stored = view.all[i]->counted;
+	scan(&view, 0, 0);
+	scan_from(&view, 1, 3, 0);
+	CHECK(view.count == 2 && !strcmp(view.all[0]->name, names[2]));
+	scan(&view, 1, 0);
+	CHECK(view.count == 1 && !strcmp(view.all[0]->name, names[0]));
+	ring_view_free(&view);
+}
+
 static void check_last_line(const char *type, int64_t intervals, bool damaged)
 {
 	int directory = open(folder, O_RDONLY | O_DIRECTORY);
@@ -143,6 +162,7 @@ int main(void)
 	check_listing();
 	check_removed();
 	check_limit();
+	check_recreated();
 	check_last_line("end", 1, false);
 	check_last_line("interval", 1, true);
 	for (int number = 0; number < RECORDINGS; number++) {
