@@ -9,7 +9,7 @@ import os
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import click
@@ -27,7 +27,7 @@ from fastenough.cli.output import clean, print_json, print_marked, text_width
 from fastenough.cli.privileges import DMA_LATENCY, LOCAL, accessed_board, how_to_grant, refusal
 from fastenough.facts import Profile, collect
 from fastenough.implementations.linux_kernel import MODULE
-from fastenough.link import Link, LocalLink, find_probe
+from fastenough.link import BoardGone, Link, LocalLink, find_probe
 from fastenough.loads import LOADS, TOOL_PACKAGES
 from fastenough.model import ExitStatus, FastenoughError, NotApplicable
 from fastenough.settings import BoardBusy, journals, restore, restored_text, unrestored
@@ -35,38 +35,31 @@ from fastenough.settings import BoardBusy, journals, restore, restored_text, unr
 
 def _probe(inspected: InspectedBoard) -> Diagnosis:
     try:
-        return Diagnosis("probe", Condition.FINE, find_probe(inspected.link))
+        return Diagnosis(Condition.FINE, find_probe(inspected.link))
     except NotApplicable as reason:
-        return Diagnosis("probe", Condition.MISSING, str(reason), "make setup")
+        return Diagnosis(Condition.MISSING, str(reason), "make setup")
 
 
 def _real_time(inspected: InspectedBoard) -> Diagnosis:
     if inspected.link.which("chrt") is None:
         return Diagnosis(
-            "real-time priority",
             Condition.MISSING,
             "cannot be tested: chrt is not installed",
             "apt-get install util-linux",
         )
     if inspected.link.raised.run(["chrt", "-f", "98", "true"]).status == 0:
-        return Diagnosis("real-time priority", Condition.FINE, f"SCHED_FIFO 98 granted{_how(inspected.link)}")
+        return Diagnosis(Condition.FINE, f"SCHED_FIFO 98 granted{_how(inspected.link)}")
     if inspected.distrust:
-        return Diagnosis(
-            "real-time priority", Condition.MISSING, "SCHED_FIFO 98 refused, and sudo is not used", inspected.distrust
-        )
+        return Diagnosis(Condition.MISSING, "SCHED_FIFO 98 refused, and sudo is not used", inspected.distrust)
     if _is_root(inspected.link):
-        return Diagnosis(
-            "real-time priority", Condition.MISSING, "SCHED_FIFO 98 refused to root", _refused_to_root(inspected)
-        )
+        return Diagnosis(Condition.MISSING, "SCHED_FIFO 98 refused to root", _refused_to_root(inspected))
     if _is_elsewhere(inspected.link):
         return Diagnosis(
-            "real-time priority",
             Condition.MISSING,
             "SCHED_FIFO 98 refused to this user of the board",
             "log in as root, or allow sudo there without a password",
         )
     return Diagnosis(
-        "real-time priority",
         Condition.MISSING,
         "SCHED_FIFO 98 refused",
         f"run as root; allow sudo without a password; or grant rtprio and memlock:\n{how_to_grant()}",
@@ -98,32 +91,29 @@ def _how(link: Link) -> str:
 def _machine(inspected: InspectedBoard) -> Diagnosis:
     profile = inspected.profile
     if profile.get("emulated"):
-        return Diagnosis("machine", Condition.LIMITED, "emulated: timing is not meaningful", "measure on hardware")
+        return Diagnosis(Condition.LIMITED, "emulated: timing is not meaningful", "measure on hardware")
     if profile.get("hypervisor"):
         return Diagnosis(
-            "machine",
             Condition.LIMITED,
             f"virtual machine ({profile['hypervisor']}): no worst-case verdict, the host may pause it",
             "measure on the host or on other hardware",
         )
-    return Diagnosis("machine", Condition.FINE, "no hypervisor")
+    return Diagnosis(Condition.FINE, "no hypervisor")
 
 
 def _idle_states(inspected: InspectedBoard) -> Diagnosis:
     if inspected.link.exists(DMA_LATENCY):
         if inspected.link.raised.run(["sh", "-c", f"exec 3<>{DMA_LATENCY}"]).status == 0:
-            return Diagnosis("idle states", Condition.FINE, f"{DMA_LATENCY} is writable{_how(inspected.link)}")
+            return Diagnosis(Condition.FINE, f"{DMA_LATENCY} is writable{_how(inspected.link)}")
         fix = (
             "run as root" if not _is_root(inspected.link) else f"give the container the device (--device {DMA_LATENCY})"
         )
         return Diagnosis(
-            "idle states",
             Condition.LIMITED,
             f"{DMA_LATENCY} is not writable for this user",
             f"{fix}, or measure without: fastenough run timer latency=off",
         )
     return Diagnosis(
-        "idle states",
         Condition.LIMITED,
         "no /dev/cpu_dma_latency: idle states cannot be disabled",
         "boot with processor.max_cstate=1, or a kernel with CONFIG_CPU_IDLE",
@@ -133,21 +123,20 @@ def _idle_states(inspected: InspectedBoard) -> Diagnosis:
 def _loads(inspected: InspectedBoard) -> Diagnosis:
     tools = sorted({tool for load in LOADS.values() for tool in load.tools if inspected.link.which(tool) is None})
     if not tools:
-        return Diagnosis("loads", Condition.FINE, ", ".join(LOADS))
+        return Diagnosis(Condition.FINE, ", ".join(LOADS))
     lacking = [
         f"{tool} is not installed, required by {', '.join(load.name for load in LOADS.values() if tool in load.tools)}"
         for tool in tools
     ]
     packages = sorted({TOOL_PACKAGES[tool] for tool in tools if tool in TOOL_PACKAGES})
-    return Diagnosis("loads", Condition.MISSING, "; ".join(lacking), f"apt-get install {' '.join(packages)}")
+    return Diagnosis(Condition.MISSING, "; ".join(lacking), f"apt-get install {' '.join(packages)}")
 
 
 def _gpio(inspected: InspectedBoard) -> Diagnosis:
     chips = inspected.link.glob("/dev/gpiochip*")
     if chips:
-        return Diagnosis("GPIO", Condition.FINE, ", ".join(chips))
+        return Diagnosis(Condition.FINE, ", ".join(chips))
     return Diagnosis(
-        "GPIO",
         Condition.MISSING,
         "no /dev/gpiochip*: no response or periodic probe on this board",
         "use a board with pins, or the virtual bench (fastenough bench up)",
@@ -159,12 +148,10 @@ def _gauge(inspected: InspectedBoard) -> Diagnosis:
     ports = [port for pattern in ("/dev/ttyACM*", "/dev/ttyUSB*") for port in LocalLink().glob(pattern)]
     if ports:
         return Diagnosis(
-            "gauge",
             Condition.FINE,
             f"serial ports of this machine: {', '.join(ports)} (identify with: fastenough gauge id {ports[0]})",
         )
     return Diagnosis(
-        "gauge",
         Condition.MISSING,
         "no serial port with an instrument on this machine: boards can only measure themselves",
         "connect an Arduino Uno and flash it: fastenough gauge flash uno /dev/ttyACM0",
@@ -176,12 +163,11 @@ def _virtual_bench(inspected: InspectedBoard) -> Diagnosis:
     missing = [tool for tool in ("qemu-system-aarch64", "aarch64-linux-gnu-gcc") if LocalLink().which(tool) is None]
     if missing:
         return Diagnosis(
-            "virtual bench",
             Condition.MISSING,
             f"{', '.join(missing)} not installed on this machine",
             "apt-get install qemu-system-arm gcc-aarch64-linux-gnu",
         )
-    return Diagnosis("virtual bench", Condition.FINE, "QEMU and the cross compiler are installed")
+    return Diagnosis(Condition.FINE, "QEMU and the cross compiler are installed")
 
 
 def _disk(inspected: InspectedBoard) -> Diagnosis:
@@ -190,8 +176,8 @@ def _disk(inspected: InspectedBoard) -> Diagnosis:
     mib = free.f_bavail * free.f_frsize >> 20
     purpose = "recordings on this machine" if _is_elsewhere(inspected.link) else "recordings and the hdd load"
     if mib >= 1024:
-        return Diagnosis("disk", Condition.FINE, f"{mib:,} MiB free for {purpose}")
-    return Diagnosis("disk", Condition.LIMITED, f"only {mib:,} MiB free for {purpose}", "free 1 GiB")
+        return Diagnosis(Condition.FINE, f"{mib:,} MiB free for {purpose}")
+    return Diagnosis(Condition.LIMITED, f"only {mib:,} MiB free for {purpose}", "free 1 GiB")
 
 
 def _changed_settings(inspected: InspectedBoard) -> Diagnosis:
@@ -200,18 +186,15 @@ def _changed_settings(inspected: InspectedBoard) -> Diagnosis:
         try:
             left += unrestored(inspected.link, journal)
         except BoardBusy as reason:
-            return Diagnosis("settings", Condition.LIMITED, str(reason), "wait for it to end")
-        except FastenoughError as reason:
-            return Diagnosis("settings", Condition.LIMITED, str(reason))
+            return Diagnosis(Condition.LIMITED, str(reason), "wait for it to end")
     if left:
         return Diagnosis(
-            "settings",
             Condition.LIMITED,
             f"left changed by a killed fastenough process: {', '.join(left)}",
             "fastenough doctor --restore"
             + (f" --board {inspected.link.name}" if _is_elsewhere(inspected.link) else ""),
         )
-    return Diagnosis("settings", Condition.FINE, "no setting left changed by a killed fastenough process")
+    return Diagnosis(Condition.FINE, "no setting left changed by a killed fastenough process")
 
 
 def _restore(link: Link, as_json: bool) -> ExitStatus:
@@ -250,12 +233,13 @@ _HEADS = {Impact.NONE: "fine"}
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One subject, its state and the fix.
+    """State of one subject and the fix.
 
-    Lines of ``fix`` after the first are commands to paste.  ``concerns`` and ``severity`` come from the check.
+    Lines of ``fix`` after the first are commands to paste.  ``subject``, ``concerns`` and ``severity`` come from the
+    examination.
     """
 
-    subject: str
+    subject: str = field(default="", kw_only=True)
     state: Condition
     text: str
     fix: str | None = None
@@ -276,14 +260,21 @@ class InspectedBoard:
 class Examination:
     """A check of one subject that changes nothing; the affected measurements, and the severity if it is not fine."""
 
+    subject: str
     examine: Callable[[InspectedBoard], Diagnosis]
     concerns: str
     severity: Impact
 
     def __call__(self, board: InspectedBoard) -> Diagnosis:
-        diagnosis = self.examine(board)
+        """The diagnosis; a check that cannot be completed is one as well.  Raises BoardGone."""
+        try:
+            diagnosis = self.examine(board)
+        except BoardGone:
+            raise
+        except FastenoughError as reason:
+            diagnosis = Diagnosis(Condition.LIMITED, f"cannot be examined: {reason}")
         severity = Impact.NONE if diagnosis.state is Condition.FINE else self.severity
-        return replace(diagnosis, concerns=self.concerns, severity=severity)
+        return replace(diagnosis, subject=self.subject, concerns=self.concerns, severity=severity)
 
 
 def _summary(findings: Sequence[Diagnosis]) -> str:
@@ -308,7 +299,8 @@ def _lines(finding: Diagnosis, width: int) -> Iterator[str]:
         return
     wrapper.subsequent_indent = _INDENT + " " * len("concerns: ")
     yield from wrapper.wrap(clean(f"concerns: {finding.concerns}"))
-    yield from wrapper.wrap(clean(f"fix:      {(finding.fix or '').partition(chr(10))[0]}"))
+    if finding.fix:
+        yield from wrapper.wrap(clean(f"fix:      {finding.fix.partition(chr(10))[0]}"))
 
 
 def print_findings(findings: Sequence[Diagnosis]) -> None:
@@ -331,7 +323,6 @@ def print_findings(findings: Sequence[Diagnosis]) -> None:
 
 
 _FIFO = 98
-_MODULE = "kernel module"
 _VIRTUAL = "virtual"
 _GAPS = "to measure the gaps: fastenough run spin --implementation linux-kernel"
 _UNLIMITED = "unlimited"
@@ -347,20 +338,19 @@ def kernel(inspected: InspectedBoard) -> Diagnosis:
     """Preemption model of the kernel."""
     finding = _audit_finding(inspected, "preemption")
     if finding.state is FindingState.FINE:
-        return Diagnosis("kernel", Condition.FINE, finding.text)
+        return Diagnosis(Condition.FINE, finding.text)
     other = next((change.text for change in finding.changes if change.form is Form.PROSE), "")
     fix = f"{other}, then boot it" if other else "boot a kernel with PREEMPT_RT"
     until = "".join(f"; until then, boot with {change.text}" for change in finding.changes if change.form is Form.BOOT)
-    return Diagnosis("kernel", Condition.LIMITED, finding.text, fix + until)
+    return Diagnosis(Condition.LIMITED, finding.text, fix + until)
 
 
 def governor(inspected: InspectedBoard) -> Diagnosis:
     """CPU frequency governor: a slow CPU delays tasks."""
     result = _audit_finding(inspected, "governor")
     if result.state is not FindingState.COSTS:
-        return Diagnosis("governor", Condition.FINE, result.text)
+        return Diagnosis(Condition.FINE, result.text)
     return Diagnosis(
-        "governor",
         Condition.LIMITED,
         result.text,
         f'{result.changes[0].text}, or governor = "performance" under [settings] of a plan',
@@ -377,10 +367,9 @@ def isolation(inspected: InspectedBoard) -> Diagnosis:
             if known.get("isolated") and not as_cpus(known.get("nohz_full"))
             else ""
         )
-        return Diagnosis("isolated CPUs", Condition.FINE, result.text + ticks)
+        return Diagnosis(Condition.FINE, result.text + ticks)
     apart = next((change.text.partition("=")[2] for change in result.changes), "CPU")
     return Diagnosis(
-        "isolated CPUs",
         Condition.LIMITED,
         result.text,
         f"to reserve a CPU for the task, boot with isolcpus={apart} nohz_full={apart} rcu_nocbs={apart}",
@@ -392,23 +381,21 @@ def rights(inspected: InspectedBoard) -> Diagnosis:
     setuid = _setuid_probe(inspected)
     if setuid:
         return Diagnosis(
-            "rights",
             Condition.LIMITED,
             f"{setuid} is setuid: any user who may run it can occupy a CPU",
             f"chmod u-s {setuid}, and grant rtprio and memlock instead:\n{how_to_grant()}",
         )
     if _output_of(inspected, "id", "-u") == "0":
-        return Diagnosis("rights", Condition.FINE, "root")
+        return Diagnosis(Condition.FINE, "root")
     if inspected.link.raised is not inspected.link:
-        return Diagnosis("rights", Condition.FINE, "the probe and the settings run through sudo")
+        return Diagnosis(Condition.FINE, "the probe and the settings run through sudo")
     limits = _output_of(inspected, "cat", "/proc/self/limits")
     priority, memory = _limit(limits, "Max realtime priority"), _limit(limits, "Max locked memory")
     state = f"not root; limits: rtprio {priority}, memlock {memory}"
     enough = (priority == _UNLIMITED or (priority.isdigit() and int(priority) >= _FIFO)) and memory == _UNLIMITED
     if enough:
-        return Diagnosis("rights", Condition.FINE, state)
+        return Diagnosis(Condition.FINE, state)
     return Diagnosis(
-        "rights",
         Condition.LIMITED,
         f"{state}: insufficient for SCHED_FIFO {_FIFO} and locked memory",
         "run as root; allow sudo without a password; or grant rtprio and memlock (limits.conf)",
@@ -434,26 +421,24 @@ def _setuid_probe(inspected: InspectedBoard) -> str:
 def module(inspected: InspectedBoard) -> Diagnosis:
     """The module, required for measurements in the kernel and with interrupts off."""
     if inspected.link.name.partition(":")[0] == _VIRTUAL:
-        return Diagnosis(_MODULE, Condition.FINE, "built for the kernel of the virtual board when needed")
+        return Diagnosis(Condition.FINE, "built for the kernel of the virtual board when needed")
     try:
         place = installed_module(inspected.link, MODULE)
     except NotApplicable:
         return Diagnosis(
-            _MODULE,
             Condition.MISSING,
             f"{MODULE}.ko is not installed for this kernel: no timer, pin and spin (gaps caused by SMIs and "
             "hypervisors) with linux-kernel",
             "install the kernel's headers and the package fastenough-dkms, or see docs/module.md",
         )
-    return Diagnosis(_MODULE, Condition.FINE, f"{place}; {_GAPS}")
+    return Diagnosis(Condition.FINE, f"{place}; {_GAPS}")
 
 
 def smi(inspected: InspectedBoard) -> Diagnosis:
     """Access to the SMI counter."""
     if inspected.link.glob("/dev/cpu/*/msr"):
-        return Diagnosis("SMI counter", Condition.FINE, f"readable if the CPU has one; {_GAPS}")
+        return Diagnosis(Condition.FINE, f"readable if the CPU has one; {_GAPS}")
     return Diagnosis(
-        "SMI counter",
         Condition.LIMITED,
         "no /dev/cpu/*/msr: SMIs cannot be counted",
         f"modprobe msr (Intel x86 only); {_GAPS}",
@@ -469,22 +454,27 @@ def _output_of(inspected: InspectedBoard, *command: str) -> str:
 
 
 CHECKS = (
-    Examination(_probe, "every measurement", Impact.WRONG),
-    Examination(_real_time, "every measurement: ordinary tasks are delayed by any other task", Impact.WRONG),
-    Examination(rights, "real-time priority and locked memory", Impact.WARNING),
-    Examination(kernel, "longest possible delay", Impact.WARNING),
-    Examination(_machine, "worst-case verdicts", Impact.WARNING),
-    Examination(governor, "latency of tasks that wake an idle CPU", Impact.WARNING),
-    Examination(_idle_states, "latency of tasks that wake an idle CPU", Impact.WARNING),
-    Examination(isolation, "other tasks on the CPUs of real-time tasks", Impact.NOTE),
-    Examination(smi, "delays by firmware, invisible to the kernel", Impact.NOTE),
-    Examination(_loads, "measuring under load, required for a PASS", Impact.WARNING),
-    Examination(_disk, "recordings, and the load hdd", Impact.WARNING),
-    Examination(_changed_settings, "settings of this machine", Impact.WARNING),
-    Examination(module, "only the implementation linux-kernel", Impact.NOTE),
-    Examination(_gpio, "only the probes response and periodic", Impact.NOTE),
-    Examination(_gauge, "only external confirmation", Impact.NOTE),
-    Examination(_virtual_bench, "only boards without hardware", Impact.NOTE),
+    Examination("probe", _probe, "every measurement", Impact.WRONG),
+    Examination(
+        "real-time priority",
+        _real_time,
+        "every measurement: ordinary tasks are delayed by any other task",
+        Impact.WRONG,
+    ),
+    Examination("rights", rights, "real-time priority and locked memory", Impact.WARNING),
+    Examination("kernel", kernel, "longest possible delay", Impact.WARNING),
+    Examination("machine", _machine, "worst-case verdicts", Impact.WARNING),
+    Examination("governor", governor, "latency of tasks that wake an idle CPU", Impact.WARNING),
+    Examination("idle states", _idle_states, "latency of tasks that wake an idle CPU", Impact.WARNING),
+    Examination("isolated CPUs", isolation, "other tasks on the CPUs of real-time tasks", Impact.NOTE),
+    Examination("SMI counter", smi, "delays by firmware, invisible to the kernel", Impact.NOTE),
+    Examination("loads", _loads, "measuring under load, required for a PASS", Impact.WARNING),
+    Examination("disk", _disk, "recordings, and the load hdd", Impact.WARNING),
+    Examination("settings", _changed_settings, "settings of this machine", Impact.WARNING),
+    Examination("kernel module", module, "only the implementation linux-kernel", Impact.NOTE),
+    Examination("GPIO", _gpio, "only the probes response and periodic", Impact.NOTE),
+    Examination("gauge", _gauge, "only external confirmation", Impact.NOTE),
+    Examination("virtual bench", _virtual_bench, "only boards without hardware", Impact.NOTE),
 )
 """One line for each check."""
 

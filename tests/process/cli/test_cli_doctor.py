@@ -20,10 +20,12 @@ from fastenough.cli.doctor import (
     isolation,
     kernel,
     module,
+    print_findings,
     rights,
     smi,
 )
-from fastenough.link import FakeLink
+from fastenough.link import BoardGone, FakeLink, Stalled
+from fastenough.model import FastenoughError
 from tests.support.cli_calls import fastenough
 from tests.support.privileges import needs_root
 from tests.support.recordings import PROFILE
@@ -154,9 +156,34 @@ def _always(diagnosis: Diagnosis) -> Callable[[InspectedBoard], Diagnosis]:
 
 def test_what_is_fine_weighs_nothing() -> None:
     for state, severity in ((Condition.FINE, Impact.NONE), (Condition.LIMITED, Impact.WARNING)):
-        diagnosis = Diagnosis("x", state, "so", "do")
-        found = Examination(_always(diagnosis), "all", Impact.WARNING)(patient())
-        assert (found.concerns, found.severity) == ("all", severity)
+        diagnosis = Diagnosis(state, "so", "do")
+        found = Examination("x", _always(diagnosis), "all", Impact.WARNING)(patient())
+        assert (found.subject, found.concerns, found.severity) == ("x", "all", severity)
+
+
+def _raising(error: FastenoughError) -> Callable[[InspectedBoard], Diagnosis]:
+    def examine(board: InspectedBoard) -> Diagnosis:
+        raise error
+
+    return examine
+
+
+def test_a_check_that_stalls_is_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    found = Examination("rights", _raising(Stalled("sudo: no output for 10 s")), "all", Impact.WRONG)(patient())
+    assert (found.subject, found.state, found.concerns, found.severity) == (
+        "rights",
+        Condition.LIMITED,
+        "all",
+        Impact.WRONG,
+    )
+    assert "sudo: no output for 10 s" in found.text
+    print_findings([found])
+    assert "fix:" not in capsys.readouterr().out
+
+
+def test_a_board_that_is_gone_has_no_findings() -> None:
+    with pytest.raises(BoardGone):
+        Examination("rights", _raising(BoardGone("board is gone")), "all", Impact.WRONG)(patient())
 
 
 def test_every_finding_says_what_it_concerns(tmp_path: Path, probe_binary: str) -> None:
