@@ -54,6 +54,10 @@ class ChangeEffect:
         return 1 in self._directions
 
     @property
+    def significant(self) -> bool:
+        return self.helps or self.harms
+
+    @property
     def _directions(self) -> set[int]:
         return {part.direction for part in (self.effect, self.tail) if part is not None}
 

@@ -222,9 +222,9 @@ def conclusions(measured: AuditTrials) -> Iterator[str]:
     elif best:
         named = ", ".join(f"{name}={value}" for name, value in best.items())
         yield f"smaller tail, confirmed in a second trial: {named}"
-    elif measured.repeated:
-        failed = ", or a trial of the change failed" if measured.refused else ""
-        yield f"effects of the first trials were not confirmed in a second trial{failed}; no change is recommended"
+    elif significant := {trial.name for trial in trials if trial.significant}:
+        failed = " or a failed trial" if measured.failed & significant else ""
+        yield f"no change is recommended: none had a smaller tail in both trials without a greater one{failed}"
     else:
         names = list(dict.fromkeys(trial.name for trial in trials))
         of = names[0] if len(names) == 1 else f"any of {len(names)} changes"

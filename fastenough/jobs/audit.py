@@ -69,10 +69,10 @@ class AuditTrials:
     """Effects of the tests.
 
     ``single``: each change under each load, judged together.  ``refused``: changes that were not tested, or whose test
-    failed, with reasons.  ``repeated``: second tests of the changes with a significant effect, judged on these runs
-    only.  ``best``: changes that help in both tests, of those without a failed test.  ``combined``: effect of all
-    settings among them at once; empty if fewer than two.  ``signal``: number of the signal that stopped it, or 0.
-    ``cautions``: caveats of the result.
+    failed, with reasons.  ``repeated``: second tests of the changes with a significant effect and no failed test,
+    judged on these runs only.  ``best``: changes that help in both tests, of those without a failed test.
+    ``combined``: effect of all settings among them at once; empty if fewer than two.  ``signal``: number of the signal
+    that stopped it, or 0.  ``cautions``: caveats of the result.  ``failed``: names of changes of which a test failed.
     """
 
     single: tuple[ChangeEffect, ...] = ()
@@ -82,6 +82,7 @@ class AuditTrials:
     combined: tuple[ChangeEffect, ...] = ()
     signal: int = 0
     cautions: tuple[str, ...] = ()
+    failed: frozenset[str] = frozenset()
 
 
 def audit_name(request: object, store: Store, *, resume: bool) -> str:
@@ -127,20 +128,21 @@ def measure(
     first = _run_trials(planned, store, make)
     single = judge_effects(first.effects)
     if first.signal:
-        return AuditTrials(single, first.refused, signal=first.signal, cautions=first.cautions)
-    significant = {(effect.name, effect.load) for effect in single if effect.helps or effect.harms}
+        return AuditTrials(single, first.refused, signal=first.signal, cautions=first.cautions, failed=first.failed)
+    significant = {
+        (effect.name, effect.load) for effect in single if effect.significant and effect.name not in first.failed
+    }
     once_more = [replace(trial, again=True) for trial in planned if _known_as(trial) in significant]
     second = _run_trials(once_more, store, make)
-    refused = first.refused + second.refused
+    refused, failed = first.refused + second.refused, first.failed | second.failed
     repeated = judge_effects(second.effects)
-    failed = first.failed | second.failed
     best = helpful_changes([effect for effect in repeated if effect.name not in failed])
     settings = {name: value for name, value in best.items() if name in changes}
+    measured = AuditTrials(single, refused, repeated, best, (), second.signal, first.cautions, failed)
     if second.signal or len(settings) < 2:
-        return AuditTrials(single, refused, repeated, best, (), second.signal, first.cautions)
+        return measured
     last = _run_trials([_trial(plan, settings, load, rounds) for load in loads], store, make)
-    combined = judge_effects(last.effects)
-    return AuditTrials(single, refused + last.refused, repeated, best, combined, last.signal, first.cautions)
+    return replace(measured, refused=refused + last.refused, combined=judge_effects(last.effects), signal=last.signal)
 
 
 def conclude_trials(measured: AuditTrials, conclusions: Sequence[str], store: Store) -> Section:

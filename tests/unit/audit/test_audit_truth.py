@@ -20,7 +20,7 @@ from fastenough.campaign import Entry, Plan
 from fastenough.cli.ab import _print_result
 from fastenough.cli.audit_measure import AuditMeasurement, conclusions, print_measured
 from fastenough.jobs.ab import AbRuns, AbTest, RunFailed, require_measured
-from fastenough.jobs.audit import conclude_trials, measure
+from fastenough.jobs.audit import AuditTrials, conclude_trials, measure
 from fastenough.model import NotApplicable, Outcome
 from fastenough.recording import Recording
 from fastenough.report.document import Text
@@ -172,6 +172,8 @@ def test_what_is_not_shown_again_is_not_recommended(tmp_path: Path) -> None:
         make=make,
     )
     assert found.single[0].helps and not found.repeated[0].helps and found.best == {}
+    for trials in (found, AuditTrials(found.single, signal=2)):
+        assert [text.startswith("no change is recommended") for text in conclusions(trials)] == [True]
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -197,11 +199,45 @@ def test_a_failed_run_ends_its_own_test_only(tmp_path: Path, again: bool) -> Non
         make=make,
     )
     complete = [("a=on", "none"), ("b=on", "full"), ("b=on", "none")]
-    assert [(effect.name, effect.load) for effect in measured.repeated] == complete
+    assert [(effect.name, effect.load) for effect in measured.repeated] == (complete if again else complete[1:])
     assert [(effect.name, effect.load) for effect in measured.single][-3:] == complete
+    assert measured.failed == {"a=on"}
     assert measured.refused == (("a=on under load full", "run 7 failed: load full was starved"),)
     assert measured.best == {"b": "on"}
     assert [text for text in conclusions(measured) if "a=on" in text] == []
+
+
+@pytest.mark.parametrize("failing", ["a", "b", "refused"])
+def test_the_conclusion_names_a_failed_trial_of_a_change_with_an_effect_only(tmp_path: Path, failing: str) -> None:
+    """Only ``a`` has an effect, which its second trial, if it is made, does not confirm."""
+    pairs = {shift: _in_order(pairs_of(_folder(tmp_path, str(shift)), 3, shift)) for shift in (0, -3000)}
+
+    class Held(Store):
+        def load(self, run_id: str) -> Recording:
+            shift, place = run_id.split("/")
+            return pairs[int(shift)][int(place)]
+
+    def make(trial: AbTest) -> AbRuns:
+        (name,), load = trial.change, trial.plan.entries[0].loads[0]
+        if name == "refused":
+            raise NotApplicable("this machine has none")
+        if (name, load) == (failing, "full"):
+            raise RunFailed("run 7 failed: load full was starved")
+        shift = -3000 if name == "a" and not trial.again else 0
+        return AbRuns("campaign", tuple(f"{shift}/{place}" for place in range(12)), ORDER * 2, tuple(range(12)))
+
+    measured = measure(
+        Plan("audit", (Entry("timer", ("none",), 1.0, {}),)),
+        dict.fromkeys(("a", "b", "refused"), "on"),
+        ["full", "none"],
+        3,
+        store=Held(tmp_path / "store"),
+        make=make,
+    )
+    assert bool(measured.repeated) == (failing != "a") and measured.best == {}
+    (text,) = conclusions(measured)
+    assert text.startswith("no change is recommended")
+    assert ("failed" in text) == (failing == "a")
 
 
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.ABORTED])
