@@ -31,6 +31,11 @@ class Untrusted(FastenoughError):
     """A file or folder that another user controls, or that is not what it should be; nothing was done with it."""
 
 
+def refusal_text(error: OSError | Untrusted, advice: str) -> str:
+    """The reason why a file was not read or written, and what to do; an Untrusted error has its own advice."""
+    return str(error) if isinstance(error, Untrusted) else f"{error.strerror}; {advice}"
+
+
 def _require_owner(path: Path, owner: int) -> None:
     if owner not in (0, os.geteuid()):
         raise Untrusted(

@@ -22,7 +22,7 @@ from fastenough.cli.output import micros, print_table, say
 from fastenough.cli.plan_runs import check_plan
 from fastenough.cli.privileges import boards_for
 from fastenough.cli.progress import Display
-from fastenough.files import Untrusted
+from fastenough.files import Untrusted, refusal_text
 from fastenough.folder import Folder
 from fastenough.jobs.ab import AbRuns, AbTest, is_begun, make_ab_test
 from fastenough.jobs.audit import Audit, AuditTrials, audit_name, measure
@@ -312,8 +312,8 @@ def _folder_of(path: Path, names: Iterable[str]) -> Iterator[Folder]:
             folder.require_room()
             yield folder
     except (OSError, Untrusted) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise BadInput(f"--emit {path}: cannot be written: {reason}; name another folder") from error
+        reason = refusal_text(error, "name another folder")
+        raise BadInput(f"--emit {path}: cannot be written: {reason}") from error
 
 
 def make_folder(folder: Path, names: Iterable[str]) -> None:

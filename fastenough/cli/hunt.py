@@ -19,7 +19,7 @@ from fastenough.cli.plan_runs import check_plan
 from fastenough.cli.privileges import as_granted_option, boards_for
 from fastenough.cli.progress import Display, Work
 from fastenough.cli.run import parse_parameters
-from fastenough.files import Untrusted
+from fastenough.files import Untrusted, refusal_text
 from fastenough.folder import Folder
 from fastenough.hunt.extent import HuntExtent, SearchTime, TrialCount
 from fastenough.hunt.recipes import as_file, description_of
@@ -38,6 +38,7 @@ _REPORT = "report"
 _BUDGET_S, _TRIALS = 1800.0, 60
 _WARM_UP_S = 0.5
 """Warm-up of each trial."""
+_ADVICE = "name a file in an existing, writable folder"
 
 
 def progress_note(ask: TrialRequest) -> str:
@@ -69,13 +70,7 @@ def _require_place(out: Path | None) -> None:
             folder.require_replaceable(out.name)
             folder.require_room()
     except (OSError, Untrusted) as error:
-        raise BadInput(
-            f"--out {out}: cannot be written: {_reason(error)}; name a file in an existing, writable folder"
-        ) from error
-
-
-def _reason(error: OSError | Untrusted) -> str:
-    return str(error.strerror if isinstance(error, OSError) else error)
+        raise BadInput(f"--out {out}: cannot be written: {refusal_text(error, _ADVICE)}") from error
 
 
 def _write(out: Path | None, load: Load | None) -> Path | None:
@@ -86,7 +81,7 @@ def _write(out: Path | None, load: Load | None) -> Path | None:
         with Folder.at(out.parent) as folder:
             folder.replace(out.name, as_file(load).encode())
     except (OSError, Untrusted) as error:
-        click.echo(f"{out}: cannot be written: {_reason(error)}", err=True)
+        click.echo(f"{out}: cannot be written: {refusal_text(error, _ADVICE)}", err=True)
         return None
     return out
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from fastenough import words
-from fastenough.files import Untrusted, replace_whole, replacing
+from fastenough.files import Untrusted, refusal_text, replace_whole, replacing
 from fastenough.model import BadInput
 
 if TYPE_CHECKING:
@@ -199,8 +199,8 @@ def replace_file(path: Path, content: bytes) -> None:
     try:
         replace_whole(path, content)
     except (OSError, Untrusted) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise BadInput(f"{path}: cannot be written: {reason}; name a file in a writable folder") from error
+        reason = refusal_text(error, "name a file in a writable folder")
+        raise BadInput(f"{path}: cannot be written: {reason}") from error
 
 
 def write_raw(content: bytes) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastenough.files import Untrusted
+from fastenough.files import Untrusted, refusal_text
 from fastenough.folder import Folder
 from fastenough.model import BadInput
 
@@ -69,6 +69,5 @@ class SecretFile:
         """The error for a file with other content."""
         return BadInput(f"{self.path} is not a valid file of {self.kind}; move it away, and add the {self.kind} again")
 
-    def _fault(self, error: Exception) -> BadInput:
-        reason = error.strerror if isinstance(error, OSError) else error
-        return BadInput(f"{self.path}: {reason}; use a file in a folder of your own")
+    def _fault(self, error: OSError | Untrusted) -> BadInput:
+        return BadInput(f"{self.path}: {refusal_text(error, 'use a file in a folder of your own')}")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.cli.output import new_file
+from fastenough.cli.output import new_file, replace_file
 from fastenough.files import (
     Untrusted,
     changeable_by_others,
@@ -39,6 +39,16 @@ def test_a_link_is_neither_read_nor_replaced(tmp_path: Path) -> None:
     with pytest.raises(Untrusted, match="no regular file"):
         replace_whole(link, b"planted")
     assert victim.read_text() == "secret"
+
+
+def test_a_refusal_gives_one_advice(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    for path, advice in (
+        ("link", "remove it, or name another place"),
+        ("none/file", "name a file in a writable folder"),
+    ):
+        with pytest.raises(BadInput, match=f"cannot be written: [^;]+; {advice}$"):
+            replace_file(tmp_path / path, b"")
 
 
 def test_a_fifo_is_refused_at_once(tmp_path: Path) -> None:
