@@ -72,6 +72,10 @@ def test_due_times_lie_on_the_grid(probe_binary: str, tmp_path: Path) -> None:
     assert skipped + after_the_last == read_recording(tmp_path / "r").missed(0)
 
 
+_MOST_MISSED = 40_000
+"""Of the periods of one second, so that a ring of 65,536 samples fills in half of it."""
+
+
 def _held_up(probe: str, directory: Path, cpu: str) -> bool:
     """Hold up what is ordinary on that CPU; False where the hog itself came too late each time."""
     record = directory / "hog"
@@ -118,18 +122,13 @@ def test_what_there_was_no_room_for_is_counted(probe_binary: str, tmp_path: Path
     It shares its CPU with the measuring thread and a hog whose priority lies between the two.
     """
     cpu = str(max(os.sched_getaffinity(0)))
-    running = subprocess.Popen(
-        [
-            "taskset",
-            "-c",
-            cpu,
-            *_command(probe_binary, tmp_path, "-i", "6us", "-D", "180s"),
-            "--policy",
-            "fifo",
-            "-p",
-            "80",
-        ]
-    )
+    pinned, real_time = ("taskset", "-c", cpu), ("--policy", "fifo", "-p", "80")
+    (tmp_path / "alone").mkdir()
+    alone = [*pinned, *_command(probe_binary, tmp_path / "alone", "-i", "6us", "-D", "1s"), *real_time]
+    subprocess.run(alone, check=True, timeout=60)
+    if (missed := read_recording(tmp_path / "alone/r").missed(0)) > _MOST_MISSED:
+        pytest.skip(f"the ring fills only where a wake-up takes less than 6 us: {missed} of 166,667 periods missed")
+    running = subprocess.Popen([*pinned, *_command(probe_binary, tmp_path, "-i", "6us", "-D", "180s"), *real_time])
     assert eventually(lambda: (tmp_path / "s").exists() and (tmp_path / "s").stat().st_size > 100_000)
     # where the host takes the CPU from the hog, nothing was measured meanwhile, and there is room
     assert any(
