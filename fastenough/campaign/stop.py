@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SAME_S = 0.2
+"""Signals so close together are one request: timeout(1) signals a process and then its group, which includes it."""
 
 
 class StopRequest:
@@ -17,6 +20,7 @@ class StopRequest:
 
     def __init__(self) -> None:
         self._requested = threading.Event()
+        self._requested_mono_s = 0.0
         self._notify: Callable[[], None] | None = None
         self.signal = 0
         """Number of the signal that requested the stop, else 0."""
@@ -30,9 +34,12 @@ class StopRequest:
         return self._requested.wait(seconds)
 
     def request(self, number: int = 0) -> None:
-        """Request the stop and notify the measurement; the second request raises KeyboardInterrupt."""
+        """Request the stop and notify the measurement; a later request raises KeyboardInterrupt."""
         if self.requested:
-            raise KeyboardInterrupt
+            if time.monotonic() - self._requested_mono_s > _SAME_S:
+                raise KeyboardInterrupt
+            return
+        self._requested_mono_s = time.monotonic()
         self.signal = number
         self._requested.set()
         if self._notify is not None:
