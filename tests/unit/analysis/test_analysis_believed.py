@@ -188,6 +188,7 @@ def test_a_load_that_ran_for_a_part_of_the_time_is_not_proven(
     assert assessment.verdict is expected and said in _text(assessment)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("absent", "expected"),
     [
@@ -263,6 +264,7 @@ def test_a_hole_in_one_long_interval_is_one_too(tmp_path: Path) -> None:
     assert "has no value in 4 s of the 12 s" in _text(judge([run], Requirement(200_000, 0.01, longest_burst=5)))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("marks", "counter", "said"),
     [

@@ -89,6 +89,7 @@ def test_a_drift_is_seen_and_bursts_are_none() -> None:
     assert blocks.is_stationary([np.full(100, 7)]) and blocks.is_stationary([np.array([1, 9])])
 
 
+@pytest.mark.check
 def test_drifts_are_seen_at_the_same_level_with_any_number_of_runs() -> None:
     random = np.random.default_rng(7)
     sound = [blocks.is_stationary([5 * (random.random(60) < 0.3) for _ in range(30)]) for _ in range(60)]

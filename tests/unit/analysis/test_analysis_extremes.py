@@ -183,6 +183,7 @@ def test_what_is_no_such_tail_is_refused_with_its_reason(name: str) -> None:
     assert found.refused is not None and reason in found.refused
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_must_be_refused_is_refused_again_and_again(name: str) -> None:
     given = [by_blocks(maxima(REFUSED[name](150, seed))) for seed in range(20)]
@@ -331,6 +332,7 @@ def test_maxima_come_out_of_a_recording(tmp_path: Path) -> None:
     assert (found.stretch_ns, found.step_ns) == (1e9, 1.0)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [

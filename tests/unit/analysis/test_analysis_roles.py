@@ -50,6 +50,7 @@ def _with_another(tmp_path: Path, name: str, role: Role, values: Any = LATE, **c
     return _with_series(replace(run, intervals=intervals), run.series + added)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("name", ["irq-to-runnable", "wakeup-in-kernel", "wakeup_latency", "response", "jitter"])
 @pytest.mark.parametrize(
     ("role", "expected"),

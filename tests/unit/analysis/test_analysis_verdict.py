@@ -386,6 +386,7 @@ Removals = list[tuple[Recording, Requirement, Verdict, str]]
 NAMES_OF_CASES = [*(case[0] for case in REMOVED), *(case[0] for case in RARE)]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("which", range(len(NAMES_OF_CASES)), ids=NAMES_OF_CASES)
 def test_without_it_there_is_no_pass(removals: Removals, which: int) -> None:
     one, required, expected, words = removals[which]
@@ -465,6 +466,7 @@ def test_a_missed_period_of_a_corrected_series_counts_once(planned: int, expecte
     assert _judge(tmp_path, plan, Requirement(10**9)).verdict is expected
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("fact", "counter"), [("hypervisor", "steal_ns"), ("cpu_quota", "cgroup_throttled")])
 def test_an_unknown_machine_needs_its_counter(fact: str, counter: str, tmp_path: Path) -> None:
     """An older recording lacks the fact, or it was not understood; another reason for its absence is an answer."""
@@ -505,6 +507,7 @@ def test_too_few_samples_say_how_many_more_and_how_long(tmp_path: Path) -> None:
     assert _judge(tmp_path, _good(values=enough), replace(LIMIT, return_time_ns=10**10)).verdict is Verdict.PASS
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("limit_us", "miss_rate", "longest", "expected"),
     [
@@ -611,6 +614,7 @@ def _single_late(*numbers: int, seed: int = 5) -> dict[str, Any]:
     return {"values": values, "rise_k": 3, "limit_ns": 200_000}
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("few", "bound"), [(3, "1 in 1,090"), (0, "1 in 1,340")])
 def test_a_pass_states_the_weakest_bound_of_all_cpus(tmp_path: Path, few: int, bound: str) -> None:
     """CPU 0 has enough disturbances for a rate; that of CPU 1 rests on the declared longest burst."""
@@ -622,6 +626,7 @@ def test_a_pass_states_the_weakest_bound_of_all_cpus(tmp_path: Path, few: int, b
     assert "as declared, no disturbance delays more than 10 activations" in assessment.headline
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("longest", "rests"), [(10, True), (12, True), (9, False), (1, False)])
 def test_a_rate_that_rests_on_a_declared_burst_says_so(tmp_path: Path, longest: int, rests: bool) -> None:
     """60 single late values and a burst of 10, which allow for a much longer one, and may refute the declaration."""
@@ -642,6 +647,7 @@ def test_a_rate_that_rests_on_a_declared_burst_says_so(tmp_path: Path, longest: 
     ) == (rests,) * 3
 
 
+@pytest.mark.check
 def test_a_limit_has_the_reasons_of_its_own_runs(tmp_path: Path) -> None:
     """One load passes by a declaration; another one fails."""
     required = Requirement(200_000, 0.001, longest_burst=10)
@@ -667,6 +673,7 @@ def test_no_advice_asks_for_a_declaration_that_suits_the_data(tmp_path: Path, la
     assert "--longest-burst" not in " ".join(assessment.next_steps)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("longest", "told"), [(None, True), (4, True), (5, False)])
 def test_a_rate_that_passes_says_what_it_does_not_hold_for(tmp_path: Path, longest: int | None, told: bool) -> None:
     required = Requirement(50_000, 0.02, longest_burst=longest)
@@ -834,6 +841,7 @@ NO_SUPPORT: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("change", NO_SUPPORT.values(), ids=NO_SUPPORT)
 def test_data_that_cannot_be_trusted_support_no_limit(tmp_path: Path, change: dict[str, Any]) -> None:
     assert len(_judge(tmp_path, _good(), None).supported) == 3

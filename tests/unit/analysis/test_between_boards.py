@@ -32,6 +32,7 @@ def _two_samples(random: np.random.Generator, boards: int) -> tuple[Levels, Leve
     return base, {f"other {number}": random.normal(TRUTH, 1.0) for number in range(boards // 2)}
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("made", [_paired, _two_samples])
 @pytest.mark.parametrize("boards", [6, 20])
 def test_the_interval_covers_the_truth_as_often_as_stated(

@@ -43,6 +43,7 @@ def _verdict(folder: Path, values: Values, rise_k: int | None = None) -> Verdict
     return judge([run], Requirement(LIMIT_NS, ALLOWED)).verdict
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("times_allowed", [0.5, 1.0, 2.0])
 def test_bursts_that_share_their_bucket_with_all_values_decide_nothing(tmp_path: Path, times_allowed: float) -> None:
     """Where no order of the values is known, all of a burst may lie in one interval."""

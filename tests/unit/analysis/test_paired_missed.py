@@ -51,6 +51,7 @@ def test_a_change_after_which_half_of_the_activations_are_missed_harms(tmp_path:
     assert effect_text(judged[0]).count("greater") == 1
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("missed", "quantile"), [(30, 0.99), (40, 0.95), (200, 0.5)])
 def test_a_change_is_judged_by_the_highest_quantile_with_a_bounded_interval(
     missed: int, quantile: float, tmp_path: Path

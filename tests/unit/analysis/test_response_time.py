@@ -247,6 +247,7 @@ def test_no_bunch_of_gaps_makes_a_response_longer() -> None:
     assert tried >= 5 and reached >= tried / 2, "and it is not far from what comes"
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("late", [False, True])
 def test_no_timer_makes_a_response_longer(late: bool) -> None:
     """Each wake-up takes its time from all tasks at the instant at which its job is due; the worst phase reaches it.
@@ -342,6 +343,7 @@ def test_margins_of_what_is_not_schedulable() -> None:
 # --- what is meant to be hard
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "tasks",
     [

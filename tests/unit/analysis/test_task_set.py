@@ -301,6 +301,7 @@ def test_data_that_cannot_be_trusted_is_broken(tmp_path: Path) -> None:
     assert answer.verdict is Verdict.BROKEN
 
 
+@pytest.mark.check
 def test_what_no_machine_can_do_is_told_without_measuring(tmp_path: Path) -> None:
     assert impossible(task_set_of([LOOP, SLOW])) == ()
     assert (

@@ -74,6 +74,7 @@ INVALID = {
 }
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("line", INVALID.values(), ids=INVALID)
 def test_an_invalid_line_is_refused_and_not_stored(tmp_path: Path, line: bytes) -> None:
     store = Store(tmp_path)

@@ -768,6 +768,7 @@ def test_a_maximum_beyond_the_histogram_is_at_least_its_end(tmp_path: Path) -> N
     assert [cell.text for cell in loads.cells(loads.rows[-1])[1:]] == ["≥ 3.00"] * 2
 
 
+@pytest.mark.check
 def test_no_quantile_is_known_if_the_number_beyond_the_histogram_is_not(tmp_path: Path) -> None:
     """OSADL states maxima, and no number of values beyond its histogram of 9 µs."""
     dataset: dict[str, Any] = {
@@ -1090,6 +1091,7 @@ def _cyclictest_json(histogram: dict[str, int], cycles: int, maximum: int) -> st
     )
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("histogram", "drawn", "counted"), [({"5": 900}, (5, 900), 100), ({}, (5, 1), 99)], ids=["overflow", "no histogram"]
 )

@@ -73,6 +73,7 @@ def gnuplot(values_ns: Sequence[int], cell_ns: int, cells: int) -> str:
     )
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("cell_ns", "cells"), [(1000, 300), (50, 30_000), (33, 100_000), (500, 5000)])
 def test_cells_of_xenomais_file_are_told_however_many_digits_their_edges_want(cell_ns: int, cells: int) -> None:
     draw = random.Random(cell_ns)

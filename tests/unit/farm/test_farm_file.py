@@ -386,6 +386,7 @@ def test_former_names_of_a_board_in_a_file_of_an_older_version_are_read(farm: Pa
     assert set(boards(farm)) == {"press-2", "other"} and boards(farm)["press-2"].max_ever_ns is not None
 
 
+@pytest.mark.check
 def test_a_board_can_be_withdrawn_and_retired(farm: Path) -> None:
     assert change(farm, "withdraw", "testboard")
     assert set(boards(farm)) == {"other"} and set(boards(farm, OWNER)) == {"testboard", "other"}

@@ -240,6 +240,7 @@ def test_a_damaged_event_is_refused(tmp_path: Path, change: dict[str, object], w
         by_hand(tmp_path, FindCauses())
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("task", "replaced"),
     [
@@ -290,6 +291,7 @@ def test_a_repeated_file_and_another_version_are_refused(tmp_path: Path) -> None
         by_hand(tmp_path, FindCauses())
 
 
+@pytest.mark.check
 def test_published_recordings_are_ranked_each_wakeup_once(tmp_path: Path) -> None:
     """From chunks, of which some come twice, to the ranking."""
     runs = [CausedRun(number, cause, late=late) for number, cause in enumerate(CULPRITS) for late in range(2)]

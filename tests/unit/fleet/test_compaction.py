@@ -154,6 +154,7 @@ def _read(bench: ShardBench) -> list[tuple[str, int, int]]:
     return sorted((row["run"], row["cpu"], row["interval"]) for read in boards for row in read.rows.to_pylist())
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("name", "nth"), [("put", 0), ("remove", 0), ("remove", 1), ("remove", 3), ("move", 0)])
 def test_jobs_read_each_interval_once_although_a_merge_was_killed(
     bench: ShardBench, monkeypatch: pytest.MonkeyPatch, name: str, nth: int
@@ -363,6 +364,7 @@ def _copy(part: Path) -> None:
     part.with_name("0000-000000000000.parquet").write_bytes(part.read_bytes())
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("damage", [_cut_off, _with_other_values, _copy])
 def test_a_partition_that_cannot_be_merged_stops_no_other(
     bench: ShardBench, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None]

@@ -268,6 +268,7 @@ def test_stored_intervals_before_those_ahead_are_answered_and_noted(bench: Shard
     assert (dict(again.answers), len(again.refused)) == ({board().machine: Stored(board().run, 2)}, 1)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("state", "oldest"),
     [
@@ -343,6 +344,7 @@ def _set_back(bench: ShardBench, position: tables.ShardPosition) -> None:
         tables.put_position(connection, bench.shard.number, position)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("parts", "state", "oldest"),
     [

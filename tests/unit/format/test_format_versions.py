@@ -180,6 +180,7 @@ def test_a_recording_says_in_which_order_its_values_came(tmp_path: Path) -> None
     assert recording.end is not None and recording.end.changes == ()
 
 
+@pytest.mark.check
 @settings(max_examples=150, deadline=None)
 @given(
     parts=st.lists(st.lists(st.integers(-5000, 200_000), max_size=30), min_size=1, max_size=4),

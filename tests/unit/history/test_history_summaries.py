@@ -63,6 +63,7 @@ def test_all_boards_are_those_of_their_statuses_in_the_same_order(history: Histo
     assert board_totals(history, OWNER, BoardFilter(), END_S, 900).boards == COUNT
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("descending", [False, True])
 def test_boards_are_sorted_by_each_key(history: History, descending: bool) -> None:
     keys = {

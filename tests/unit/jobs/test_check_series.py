@@ -66,6 +66,7 @@ class GateStore:
         return check([night], [self.baseline], Limits((LIMIT,), AllowedDepartures(differs)), self.store)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("before", "now"), [((20, 60), (26,)), ((60,), (75, 20))])
 def test_other_cpus_than_those_of_the_baseline_do_not_hide_a_growth(
     before: tuple[float, ...], now: tuple[float, ...], tmp_path: Path
@@ -80,6 +81,7 @@ def test_other_cpus_than_those_of_the_baseline_do_not_hide_a_growth(
     assert same.verdict is Verdict.PASS and not same.departures
 
 
+@pytest.mark.check
 def test_a_latency_without_values_is_not_left_out(tmp_path: Path) -> None:
     """And earlier nights that have it do not end in an internal error."""
     gate = GateStore(tmp_path, 20, 60, two=True)
@@ -101,6 +103,7 @@ def test_a_share_of_a_quantile_below_zero_is_no_decrease() -> None:
     assert slower is not None and slower.chance_of_no_more() < 0.05
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("before", "missed", "slower", "expected"),
     [
@@ -125,6 +128,7 @@ def test_missed_periods_without_a_value_exceed_every_quantile(
     assert since.verdict is by_nights.get((before, missed, slower), expected)
 
 
+@pytest.mark.check
 def test_earlier_nights_on_other_cpus_are_no_evidence(tmp_path: Path) -> None:
     """The slow CPU is missing in nights 1 and 2, and both CPUs are slower in night 3."""
     gate = GateStore(tmp_path, 20, 60)
@@ -138,6 +142,7 @@ def test_earlier_nights_on_other_cpus_are_no_evidence(tmp_path: Path) -> None:
     assert len(departures([*fewer, night], [gate.baseline], AllowedDepartures())) == 1
 
 
+@pytest.mark.check
 def test_an_earlier_night_whose_series_may_not_be_merged_is_left_out(tmp_path: Path) -> None:
     gate = GateStore(tmp_path, 20)
     other, alike = gate.night(1, 20, clock="CLOCK_BOOTTIME"), gate.night(2, 20)
@@ -157,6 +162,7 @@ def test_one_missed_period_without_a_value_does_not_decide(
     assert gate.checked(gate.night(1, 20 * slower, missed=missed)).verdict is expected
 
 
+@pytest.mark.check
 def test_a_latency_of_missed_periods_only_does_not_pass(tmp_path: Path) -> None:
     """No stimulus had a response: there is no value to compare, before or now."""
     gate = GateStore(tmp_path, 20, 60, two=True)
@@ -172,6 +178,7 @@ NO_PASS = (Verdict.BROKEN, Verdict.INCONCLUSIVE)
 OLDER = {"tool": {"name": "test", "version": "-1"}}
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("base", "stated", "sizes", "comparable"),
     [
@@ -230,6 +237,7 @@ WITHOUT_VALUES: dict[str, tuple[dict[str, Any], SinceChange | None]] = {
 }
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("fields", "since"), WITHOUT_VALUES.values(), ids=WITHOUT_VALUES)
 def test_a_load_that_was_never_compared_forbids_a_pass(
     fields: dict[str, Any], since: SinceChange | None, tmp_path: Path

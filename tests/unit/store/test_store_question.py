@@ -169,6 +169,7 @@ OLDER = {name: value for name, value in PROFILE.items() if name != "real_time_bu
 NOT_UNDERSTOOD = PROFILE | {"idle": None, "absent": PROFILE["absent"] | {"idle": "not understood: KeyError('x')"}}
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("profile", "miss_rate"), [(OLDER, 0.0), (NOT_UNDERSTOOD, 0.0), (OLDER, 2e-4)])
 def test_runs_that_may_be_of_the_kind_forbid_a_pass_too(
     profile: dict[str, Any], miss_rate: float, tmp_path: Path
