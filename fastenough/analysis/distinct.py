@@ -172,7 +172,7 @@ def _doubled(recording: Recording) -> str | None:
 
 
 _KEYS_OF_ALL_CPUS = tuple(key for key in SERIES_KEYS if key.name != "period")
-"""What agrees on all CPUs where each has a period of its own."""
+"""What agrees on all CPUs of a run in which their periods differ."""
 
 
 def _contradicting(recording: Recording) -> str | None:

@@ -219,28 +219,22 @@ def _missing_loads(recordings: Sequence[Recording], loads: Sequence[str] | None)
 def _loads_elsewhere(groups: Sequence[RequiredGroup]) -> Iterator[str]:
     """The gaps of each system that lacks a load of its probe, under which another system was measured.
 
-    Only runs with a requirement count: a campaign may measure other probes under other loads.
+    Only runs with a requirement count: a campaign may measure other probes under other loads.  The runs of a group have
+    one system and one load.
     """
-    by_probe: dict[str, list[Recording]] = {}
+    systems: dict[str, dict[str, Recording]] = {}
+    by_load: dict[tuple[str, str | None], dict[str, Recording]] = {}
     for required, group in groups:
-        if required is not None:
-            present = (recording for recording in group if recording.damage is None and recording.series)
-            by_probe.setdefault(group[0].head.probe, []).extend(present)
-    for runs in by_probe.values():
-        systems = _first_of_systems(runs)
-        for load in dict.fromkeys(map(load_name, runs)):
-            under_load = _first_of_systems(run for run in runs if load_name(run) == load)
-            for lacking in (run for system, run in systems.items() if system not in under_load):
-                differences = [system_difference(lacking, other) for other in under_load.values()]
-                if (text := differences[0]) is not None and None not in differences:
-                    yield wording.load_elsewhere(load, lacking, text)
-
-
-def _first_of_systems(runs: Iterable[Recording]) -> dict[str, Recording]:
-    systems: dict[str, Recording] = {}
-    for run in runs:
-        systems.setdefault(system_text(run), run)
-    return systems
+        run = next((run for run in group if run.damage is None and run.series), None)
+        if required is not None and run is not None:
+            probe, system = run.head.probe, system_text(run)
+            systems.setdefault(probe, {}).setdefault(system, run)
+            by_load.setdefault((probe, load_name(run)), {}).setdefault(system, run)
+    for (probe, load), under_load in by_load.items():
+        for lacking in (run for system, run in systems[probe].items() if system not in under_load):
+            differences = [system_difference(lacking, other) for other in under_load.values()]
+            if (text := differences[0]) is not None and None not in differences:
+                yield wording.load_elsewhere(load, lacking, text)
 
 
 def _unfit(recordings: Sequence[Recording]) -> tuple[tuple[str, str], ...]:

@@ -172,7 +172,7 @@ def monitor_beside(
     tell: Callable[[str], None],
     *,
     thread_name: str,
-    settings: Settings | None = None,
+    settings: Settings | None,
 ) -> Iterator[None]:
     """Context in which the monitor watches the threads of a run, which have the name ``thread_name``.
 

@@ -228,7 +228,7 @@ def _has_day(connection: Connection, begin_s: int) -> bool:
 def drop_before(history: History, now_s: float) -> None:
     """Delete the single intervals of days that ended more than `KEPT_DAYS` days ago.
 
-    Each partition is dropped in a transaction of its own: the locks of all of them may exceed the server's memory.
+    Each partition is dropped in a separate transaction: the locks of all of them may exceed the server's memory.
     """
     oldest_s = oldest_kept_s(now_s)
     if history.engine.dialect.name != "postgresql":

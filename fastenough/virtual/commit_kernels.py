@@ -2,7 +2,7 @@
 """Kernels of the commits of a repository, each built once.
 
 All commits of a repository are checked out in one folder and built in one build directory, so that make compiles what
-differs from the commit before.  Each kernel is registered under a name of its own.
+differs from the commit before.  The kernel of each commit is registered.
 """
 
 from __future__ import annotations

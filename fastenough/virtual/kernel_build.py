@@ -3,7 +3,7 @@
 
 Each source, architecture and set of options has its own build directory in the cache.  Make continues there, so that a
 build after a change of the source compiles the changed files only.  As the files of a directory may change, image and
-modules of each of its builds are copied into a folder of their own.
+modules of each build are copied into a separate folder.
 """
 
 from __future__ import annotations

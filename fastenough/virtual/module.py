@@ -119,7 +119,7 @@ def build_module(kernel: Kernel, folder: Path = SOURCES, variables: Sequence[str
     if not has_headers(kernel):
         raise NotApplicable(
             f"cannot build a module for kernel {kernel.name}: its source was changed and built again since; "
-            "build each kernel from a directory of its own (git worktree)"
+            "build each kernel from a separate directory (git worktree)"
         )
     sources = _sources(folder)
     variables = (*kernel.make, *variables)

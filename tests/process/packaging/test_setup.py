@@ -39,7 +39,7 @@ class SetUp:
         path.chmod(0o755)
 
     def start(self, step: str) -> subprocess.Popen[bytes]:
-        """Start one step in a process group of its own, as a terminal does."""
+        """Start one step in a new process group, as a terminal does."""
         text = (ROOT / "setup" / "install").read_text().replace("/usr/sbin/policy-rc.d", str(self.policy))
         self.script.write_text(f"{text[: text.index(chr(10) + 'install_packages' + chr(10))]}\n{step}\n")
         return subprocess.Popen(

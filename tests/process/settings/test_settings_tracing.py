@@ -17,7 +17,7 @@ _EVENTS = ("sched/sched_waking", "sched/sched_switch", f"synthetic/{WAKEUP_EVENT
 
 
 class _TracingLink(LocalLink):
-    """This machine, with a tracefs of its own in a folder."""
+    """This machine, with a folder in place of its tracefs."""
 
     def __init__(self, tracefs: Path) -> None:
         super().__init__()

@@ -49,7 +49,9 @@ def _watched(booted: Booted, store: Store) -> tuple[Transcript, list[str]]:
         HeadAdditions("deterministic", booted.configuration, None),
         lambda: LoadProof(None, True),
     )
-    with monitor_beside(booted, SPEC, transcript, store, told.append, thread_name=own_thread_name(booted)):
+    with monitor_beside(
+        booted, SPEC, transcript, store, told.append, thread_name=own_thread_name(booted), settings=None
+    ):
         assert transcript.writer is None, "the monitor has not run yet"
     return transcript, told
 

@@ -52,7 +52,7 @@ def test_disturbances_of_one_cause_are_planned_together(tmp_path: Path) -> None:
 
 
 def test_the_period_is_that_of_the_worst_cpu(tmp_path: Path) -> None:
-    """Series with labels of their own may have periods of their own."""
+    """Series with different labels may have different periods."""
     good, bad = np.full(EACH // 2, 1_000, dtype=np.int64), np.full(EACH, 1_000, dtype=np.int64)
     bad[::100] = LATE_NS
     first = {"period_ns": 2_000_000, "labels": {"task": "a"}}
