@@ -43,7 +43,7 @@ def test_an_interval_takes_few_system_calls(probe_binary: str, tmp_path: Path) -
     """Counted are those that all intervals make: an event, more memory and another wake-up come in some."""
     require("strace")
     trace, recording = tmp_path / "trace", tmp_path / "recording"
-    run = [probe_binary, "timer", "-a0", "-i1ms", "-D800ms", "--report=100ms", "--policy=other", "--allow-difference"]
+    run = [probe_binary, "timer", "-a0", "-i1ms", "-D1600ms", "--report=100ms", "--policy=other", "--allow-difference"]
     subprocess.run(
         ["strace", "-f", "-o", str(trace), *run, "--quiet", f"--record={recording}"],
         stdout=subprocess.DEVNULL,
