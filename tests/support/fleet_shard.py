@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import ParamSpec
 
 import pytest
@@ -29,12 +30,27 @@ def board(number: int = 0) -> SimulatedBoard:
     return SimulatedBoard(number, 60.0, BEGIN_S, 0.0)
 
 
+@cache
+def _new_database() -> bytes:
+    """The file of a database without rows: to make its tables takes longer than most tests."""
+    with TemporaryDirectory() as folder:
+        tables.opened(f"sqlite:///{folder}/new.sqlite").close()
+        return Path(folder, "new.sqlite").read_bytes()
+
+
+def _made(folder: Path) -> str:
+    path = folder / "history.sqlite"
+    if not path.exists():
+        path.write_bytes(_new_database())
+    return f"sqlite:///{path}"
+
+
 class ShardBench:
     """One shard with a database and an archive of its own."""
 
     def __init__(self, folder: Path, archive: str = "", site: str = "", database: str = "") -> None:
         self.folder = folder / "archive"
-        self.history = tables.opened(database or f"sqlite:///{folder}/history.sqlite")
+        self.history = tables.opened(database or _made(folder))
         self.history.wall_s = partial(float, BEGIN_S + 3600)  # the database has all single intervals
         self.archive = FleetArchive(archive or str(self.folder))
         self.shard = Shard(self.history, self.archive, shard_of(board().machine), site)

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.c_scanner import Function, called, functions, included
+from tests.support.python_scanner import scanned, scanned_file
 from tests.support.tools import ROOT
 
 FOLDERS = ("fastenough", "target", "gauge", "format")
@@ -29,16 +28,8 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def python_functions(text: str) -> Iterator[Function]:
-    """Yield each function with the lines of its body: signature and docstring do not make it hard to follow."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
-            yield Function(node.name, node.lineno, (node.end_lineno or node.lineno) - body[0].lineno + 1)
-
-
 def functions_of(path: Path) -> Iterator[Function]:
-    return (python_functions if path.suffix == ".py" else functions)(path.read_text())
+    yield from scanned_file(path).functions if path.suffix == ".py" else functions(path.read_text())
 
 
 def test_no_function_is_long() -> None:
@@ -104,12 +95,9 @@ def modules() -> dict[str, Path]:
 def imported(name: str, path: Path, known: dict[str, Path]) -> set[str]:
     """The modules of ours that it names; those above a named one are no step of their own."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            below = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= {one if one in known else node.module for one in below}
+    for module, names in scanned_file(path).imports:
+        below = {f"{module}.{one}" for one in names}
+        found |= {one if one in known else module for one in below or {module}}
     return (found & known.keys()) - {name}
 
 
@@ -198,28 +186,12 @@ def test_a_circle_of_c_files_is_found_by_include_and_by_call() -> None:
     assert not circle(c_calls({"a/x.c": first, "a/y.c": f"{second}static void f(void)\n{{\n}}\n"}))
 
 
-def untyped_heads(text: str) -> list[int]:
-    """Lines on which a key of a recording's head or end is taken by its name."""
-    lines: list[int] = []
-    if not re.search(r"\.(head|end)\b", text):
-        return lines  # most files: they need not be parsed
-    for node in ast.walk(ast.parse(text)):
-        held: ast.expr | None = None
-        if isinstance(node, ast.Subscript) and isinstance(getattr(node.slice, "value", None), str):
-            held = node.value
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
-            held = node.func.value
-        if isinstance(held, ast.Attribute) and held.attr in ("head", "end"):
-            lines.append(held.lineno)
-    return lines
-
-
 def test_only_the_room_of_recordings_knows_the_keys_of_a_head() -> None:
     found = {
         name_of(path): lines
         for path in sources(".py")
         if "fastenough/recording/" not in path.as_posix()
-        if (lines := untyped_heads(path.read_text()))
+        if (lines := scanned_file(path).keyed)
     }
     assert not found
-    assert untyped_heads('a.head["x"]\nb.end.get("y")\nc.head.name\nd["end"]') == [1, 2]
+    assert scanned('a.head["x"]\nb.end.get("y")\nc.head.name\nd["end"]').keyed == [1, 2]

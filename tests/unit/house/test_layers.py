@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
+
+from tests.support.python_scanner import scanned_file
 
 ROOT = Path(__file__).resolve().parents[3]
 ORDER = [
@@ -59,17 +59,6 @@ def _sources() -> Iterator[tuple[str, Path]]:
             yield layer, path
 
 
-@cache
-def _imports(path: Path) -> tuple[str, ...]:
-    names: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            names += (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names += (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
-    return tuple(names)
-
-
 def test_every_layer_has_its_place() -> None:
     layers = {layer for layer, _ in _sources()}
     assert layers <= set(ORDER)
@@ -79,7 +68,7 @@ def test_every_layer_has_its_place() -> None:
 def test_imports_point_one_way() -> None:
     wrong = []
     for layer, path in _sources():
-        for name in _imports(path):
+        for name in scanned_file(path).imported():
             parts = name.split(".")
             if (
                 parts[0] == "fastenough"
@@ -96,7 +85,7 @@ def test_what_only_thinks_touches_no_machine() -> None:
         f"{path.relative_to(ROOT)} imports {name}"
         for layer, path in _sources()
         if layer in PURE
-        for name in _imports(path)
+        for name in scanned_file(path).imported()
         if name.split(".")[0] in TOUCHING
     ]
     assert not wrong
