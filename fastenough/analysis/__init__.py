@@ -2,11 +2,19 @@
 """From recordings to measures and verdicts; pure: accesses neither machine nor files."""
 
 from fastenough import words
-from fastenough.analysis.assessment import LIFE_SAFETY, Assessment, CheckFinding, Judgment, Supported
+from fastenough.analysis.assessment import (
+    LIFE_SAFETY,
+    Assessment,
+    CheckFinding,
+    Judgment,
+    RequirementResult,
+    Supported,
+)
 from fastenough.analysis.compare import Comparison, compare
 from fastenough.analysis.judgment import judge
 from fastenough.analysis.measures import Bound, Measures, Quantile, highest_frequency_hz, measure
 from fastenough.analysis.merged import Merged, MixedRuns, grouped, kinds, load_name, merge_samples
+from fastenough.analysis.requirement_names import requirement_name
 
 __all__ = [
     "LIFE_SAFETY",
@@ -19,6 +27,7 @@ __all__ = [
     "Merged",
     "MixedRuns",
     "Quantile",
+    "RequirementResult",
     "Supported",
     "compare",
     "grouped",
@@ -28,5 +37,6 @@ __all__ = [
     "load_name",
     "measure",
     "merge_samples",
+    "requirement_name",
     "words",
 ]

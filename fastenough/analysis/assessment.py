@@ -108,11 +108,20 @@ class Judgment:
 
 
 @dataclass(frozen=True)
+class RequirementResult:
+    """The verdict on one of several requirements, from all runs of ``probe`` that it applies to."""
+
+    probe: str
+    requirement: Requirement
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
 class Assessment:
     """The verdict with its reasons and evidence.
 
     ``all_not_applicable``: nothing could be measured here; the verdict is then INCONCLUSIVE and the command
-    line ends with its own status.
+    line ends with its own status.  ``requirement_results``: empty unless there are several requirements.
     """
 
     verdict: Verdict
@@ -126,11 +135,12 @@ class Assessment:
     all_not_applicable: bool
     emulated: bool
     life_safety: str = field(default=LIFE_SAFETY)
+    requirement_results: tuple[RequirementResult, ...] = ()
 
-    def requirement_of(self, run_id: str) -> Requirement | None:
-        """The requirement of a run, of several the one with the least limit; None if there is none."""
+    def requirements_of(self, run_id: str) -> tuple[Requirement, ...]:
+        """The requirements of a run, that of the least limit first."""
         stated = (judgment.requirement for judgment in self.judgments if run_id in judgment.run_ids)
-        return min(filter(None, stated), key=lambda requirement: requirement.limit_ns, default=None)
+        return tuple(sorted(filter(None, stated), key=lambda requirement: requirement.limit_ns))
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:

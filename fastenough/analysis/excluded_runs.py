@@ -246,11 +246,31 @@ def judged_without(
             cautions=(*assessment.cautions, text),
             headline=f"{assessment.headline} ({selection_note(others)})",
         )
-    if assessment.verdict is Verdict.PASS and forbids_pass(others, selection, all_runs_agree=all_runs_agree):
+    refuses_pass = forbids_pass(others, selection, all_runs_agree=all_runs_agree)
+    assessment = _without_refused(assessment, refuses_pass=refuses_pass, all_runs_agree=all_runs_agree)
+    if assessment.verdict is Verdict.PASS and refuses_pass:
         return _undecided(assessment, others, _against_pass(others, all_runs_agree))
     if assessment.verdict is Verdict.FAIL and not all_runs_agree:
         return _undecided(assessment, others, "and all runs together do not show that the allowed rate is exceeded")
     return replace(assessment, cautions=(*assessment.cautions, text))
+
+
+def _without_refused(assessment: Assessment, *, refuses_pass: bool, all_runs_agree: bool) -> Assessment:
+    """The assessment whose requirements have no verdict that the excluded runs may contradict.
+
+    Whether all runs combined meet one requirement is unknown where the verdict is not PASS.
+    """
+    may_stand = {
+        Verdict.PASS: assessment.verdict is Verdict.PASS and not refuses_pass,
+        Verdict.FAIL: assessment.verdict is not Verdict.FAIL or all_runs_agree,
+    }
+    return replace(
+        assessment,
+        requirement_results=tuple(
+            result if may_stand.get(result.verdict, True) else replace(result, verdict=Verdict.INCONCLUSIVE)
+            for result in assessment.requirement_results
+        ),
+    )
 
 
 def _against_pass(others: Sequence[ExcludedRuns], all_runs_agree: bool) -> str:

@@ -22,7 +22,7 @@ from itertools import chain
 
 from fastenough import words
 from fastenough.analysis import checks, evidence, wording
-from fastenough.analysis.assessment import Assessment, CheckFinding, Judgment
+from fastenough.analysis.assessment import Assessment, CheckFinding, Judgment, RequirementResult
 from fastenough.analysis.cpu_evidence import MINIMUM_DURATION_NS
 from fastenough.analysis.differences import may_agree, run_values, system_difference, system_text
 from fastenough.analysis.distinct import distinct, repetition_cautions
@@ -40,7 +40,7 @@ from fastenough.recording import Recording
 from fastenough.recording.head import Head
 from fastenough.recording.wakeups import is_monitor
 
-_WEIGHT = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.NO_LIMIT)
+SEVERITY = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.NO_LIMIT)
 """From the most severe.  A failure in sound data stands even if other data is damaged; a judged group outweighs a
 reported one."""
 
@@ -49,7 +49,7 @@ RequiredGroup = tuple[Requirement | None, list[Recording]]
 
 
 def _weightiest(verdicts: Sequence[Verdict], otherwise: Verdict) -> Verdict:
-    return next((verdict for verdict in _WEIGHT if verdict in verdicts), otherwise)
+    return next((verdict for verdict in SEVERITY if verdict in verdicts), otherwise)
 
 
 @dataclass(frozen=True)
@@ -267,6 +267,21 @@ def _near_limits(weighed: Sequence[_Weighed]) -> list[wording.NearLimit]:
     ]
 
 
+def _requirement_results(judgments: Sequence[Judgment], *, complete: bool) -> tuple[RequirementResult, ...]:
+    """The verdict on each of several requirements; ``complete``: all runs that were required are there."""
+    verdicts: dict[tuple[str, Requirement], list[Verdict]] = {}
+    for judgment in judgments:
+        if judgment.requirement is not None:
+            key = judgment.probe, judgment.requirement
+            verdicts.setdefault(key, [] if complete else [Verdict.INCONCLUSIVE]).append(judgment.verdict)
+    if len(verdicts) < 2:
+        return ()
+    return tuple(
+        RequirementResult(probe, requirement, _weightiest(those, Verdict.INCONCLUSIVE))
+        for (probe, requirement), those in verdicts.items()
+    )
+
+
 def judge(
     recordings: Sequence[Recording],
     requirement: Requirement | None = None,
@@ -329,4 +344,5 @@ def judge(
         not_applicable=unfit,
         all_not_applicable=bool(recordings) and not measured and not missing,
         emulated=emulated,
+        requirement_results=_requirement_results(judgments, complete=not gaps),
     )

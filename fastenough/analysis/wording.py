@@ -15,6 +15,7 @@ from fastenough.analysis.cpu_evidence import CpuEvidence
 from fastenough.analysis.declared_bursts import declared_bursts, declared_rate, if_declared, rate_upper, reliance
 from fastenough.analysis.machine import INSTRUCTIONS, counter_total, counts_instructions, steal_text
 from fastenough.analysis.merged import load_name
+from fastenough.analysis.requirement_names import limit_names
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import STATIONS, SUMS, is_monitor
@@ -290,14 +291,16 @@ _USUAL_PROBE = "timer"
 
 
 def _labelled(judgments: Sequence[Judgment]) -> list[tuple[str, Judgment]]:
-    """Each judgment with a label: the load; the probe if it is not the usual one; and those of board, configuration,
-    implementation and parameters that differ among the judgments."""
+    """Each judgment with a label: the load; the probe if it is not the usual one; and those of requirement, board,
+    configuration, implementation and parameters that differ among the judgments."""
+    limits = limit_names(judgments)
     differs = [len(set(names)) > 1 for names in zip(*(judgment.setup for judgment in judgments), strict=True)]
     return [
         (
             _label(
                 judgment,
-                [name for name, other in zip(judgment.setup, differs, strict=True) if other and name]
+                [limit for limit in (limits.get(judgment.requirement),) if limit is not None]
+                + [name for name, other in zip(judgment.setup, differs, strict=True) if other and name]
                 + _distinguishing_parameters(judgment, judgments),
             ),
             judgment,
@@ -439,19 +442,31 @@ def _listed(labels: Sequence[str]) -> str:
     return ("; " if any("," in label for label in labels) else ", ").join(labels)
 
 
+def _undecided(judgments: Sequence[Judgment], verdict: Verdict) -> Sequence[Judgment]:
+    """The judgments for which missing evidence matters: after a failure, those of requirements that no run fails."""
+    if verdict is not Verdict.FAIL:
+        return judgments
+    failed = {(judgment.probe, judgment.requirement) for judgment in judgments if judgment.verdict is Verdict.FAIL}
+    return [
+        judgment
+        for judgment in judgments
+        if judgment.requirement is not None and (judgment.probe, judgment.requirement) not in failed
+    ]
+
+
 def reasons(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
-    """The reasons of the verdict.  After a failure, missing evidence does not matter.
+    """The reasons of the verdict.  Missing evidence does not matter for a requirement that is not met.
 
     CPUs that none of the runs measured are named in the headline, if it names any, and not repeated.
     """
-    order = _REASON_ORDER[:2] if verdict is Verdict.FAIL else _REASON_ORDER
     labelled = _labelled(judgments)
+    undecided = list(map(id, _undecided(judgments, verdict)))
     ordered = [
         (label, finding.text)
-        for weight in order
+        for weight in _REASON_ORDER
         for label, judgment in labelled
         for finding in judgment.findings
-        if finding.verdict is weight
+        if finding.verdict is weight and (weight is not Verdict.INCONCLUSIVE or id(judgment) in undecided)
     ]
     in_headline = verdict in _NAMES_MISSING_CPUS and len({judgment.not_measured for judgment in judgments}) == 1
     missing = {id(judgment): "" if in_headline else _not_measured_text(judgment.not_measured) for judgment in judgments}
@@ -470,12 +485,16 @@ def reasons(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
 
 
 def next_steps(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
-    """Next steps that lead to a verdict; none after a failure."""
-    if verdict is Verdict.FAIL:
-        return ()
+    """Next steps that lead to a verdict; none for a requirement that is not met."""
     labelled = _labelled(judgments)
+    undecided = list(map(id, _undecided(judgments, verdict)))
     return _grouped_by_text(
-        [(label, settling) for label, judgment in labelled for settling in _settling(judgment.findings)],
+        [
+            (label, settling)
+            for label, judgment in labelled
+            if id(judgment) in undecided
+            for settling in _settling(judgment.findings)
+        ],
         [label for label, _ in labelled],
     )
 

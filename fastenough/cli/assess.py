@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from fastenough import words
-from fastenough.analysis import Assessment
+from fastenough.analysis import Assessment, requirement_name
 from fastenough.analysis.excluded_runs import Selection
 from fastenough.analysis.response_time import Margin
 from fastenough.analysis.task_set import NEVER, TaskAnswer, TaskSet, impossible
@@ -53,10 +53,20 @@ def print_answer(answer: AssessmentResult, out: Path, as_json: bool) -> ExitStat
     return ExitStatus.NOT_APPLICABLE if assessment.all_not_applicable else VERDICT_EXIT_STATUS[assessment.verdict]
 
 
+def requirement_lines(assessment: Assessment) -> list[str]:
+    """The verdict on each of several requirements; empty for one or none."""
+    several = len({result.probe for result in assessment.requirement_results}) > 1
+    return [
+        f"{f'{result.probe}: ' if several else ''}{requirement_name(result.requirement)}: {result.verdict}"
+        for result in assessment.requirement_results
+    ]
+
+
 def print_assessment(assessment: Assessment) -> None:
     """Print the verdict, its reasons, next steps and caveats."""
     print()
     say(f"{assessment.verdict}: {assessment.headline}")
+    say_list("Requirements", requirement_lines(assessment))
     say_list("Reasons", assessment.reasons)
     say_list("Next steps", assessment.next_steps)
     say_list("Caveats", assessment.cautions)

@@ -226,10 +226,10 @@ class Context:
             if (other.group.setup, other.kind.name) == (entry.group.setup, entry.kind.name)
         ]
 
-    def limit_ns(self, group: RunGroup) -> int | None:
-        """The limit of these runs; None without one."""
-        requirement = self.assessment.requirement_of(group.recordings[0].run_id)
-        return None if requirement is None else requirement.limit_ns
+    def limits_ns(self, group: RunGroup) -> tuple[int, ...]:
+        """The limits of these runs, each once, the least first."""
+        requirements = self.assessment.requirements_of(group.recordings[0].run_id)
+        return tuple(dict.fromkeys(requirement.limit_ns for requirement in requirements))
 
     def longer_run(self, group: RunGroup, values: Merged) -> LongerRun | None:
         """The longer run with its maximum of these series, which are of one CPU; None without one."""
@@ -237,17 +237,9 @@ class Context:
         return None if longer is None else longer.maximum_of(*values.parts[0])
 
     def judgment(self, group: RunGroup) -> Judgment | None:
-        """The judgment of these runs by the requirement of ``limit_ns``."""
+        """A judgment of these runs.  Those by several requirements have the same bound and the same damage."""
         runs = {recording.run_id for recording in group.recordings}
-        required = self.assessment.requirement_of(group.recordings[0].run_id)
-        return next(
-            (
-                judgment
-                for judgment in self.assessment.judgments
-                if runs & set(judgment.run_ids) and judgment.requirement == required
-            ),
-            None,
-        )
+        return next((judgment for judgment in self.assessment.judgments if runs & set(judgment.run_ids)), None)
 
 
 def named_entries(members: Sequence[tuple[RunGroup, SeriesKind]]) -> tuple[SeriesEntry, ...]:

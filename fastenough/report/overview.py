@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +13,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fastenough.analysis import Quantile, words
+from fastenough.analysis import Assessment, Judgment, Quantile, RequirementResult, requirement_name, words
+from fastenough.analysis.judgment import SEVERITY
 from fastenough.model import Outcome, Verdict
 from fastenough.report import plot
 from fastenough.report.context import Context, RunGroup, SeriesEntry, maximum_cell
@@ -40,13 +41,15 @@ _MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class Overview:
-    """Head of the page.  ``identity``: names the runs on every printed page."""
+    """Head of the page.  ``identity``: names the runs on every printed page.  ``requirements``: the verdict on each, if
+    there are several."""
 
     when: str
     systems: tuple[str, ...]
     identity: str
     table: ReportTable | None
     figure: Picture | None
+    requirements: ReportTable | None = None
 
 
 def _instant(wall_ns: int) -> datetime:
@@ -96,17 +99,78 @@ def _identity(context: Context) -> str:
     return f"{len(runs)} runs, {runs[0]} to {runs[-1]}"
 
 
-def _above(context: Context, entry: SeriesEntry, several: bool) -> Cell:
-    """How many values may lie above the limit, "≥ n" if values are missing; the limit, if there are several."""
-    limit_ns = context.limit_ns(entry.group)
-    if limit_ns is None:
+_MOST_LIMITS = 3
+"""Limits with a column each; the table of requirements has all."""
+
+
+def _above(entry: SeriesEntry, limits_ns: Sequence[int], below: str = "") -> Cell:
+    """How many values may lie above the first of these limits, "≥ n" if values are missing."""
+    if not limits_ns:
         return Cell(None, "no limit")
     values = entry.kind.all_cpus
-    surely, possibly = values.exceeded(limit_ns)
-    below = words.exact_time(limit_ns) if several else ""
+    surely, possibly = values.exceeded(limits_ns[0])
     if values.lost or values.omitted_count_unknown:
         return Cell(None, f"≥ {plain(surely)}", below)
     return Cell(possibly, plain(possibly), below)
+
+
+def _limit_columns(context: Context) -> list[tuple[str, Callable[[SeriesEntry], Cell]]]:
+    """Titles and cells of the columns that count values above limits: one column for each limit, or a single one with
+    the limit of each row if these differ and no row has several."""
+    of_rows = [context.limits_ns(entry.group) for entry in context.entries]
+    limits_ns = sorted(set().union(*of_rows))
+    if len(limits_ns) > 1 and all(len(limits) <= 1 for limits in of_rows):
+
+        def own(entry: SeriesEntry) -> Cell:
+            limits = context.limits_ns(entry.group)
+            return _above(entry, limits, "".join(map(words.exact_time, limits)))
+
+        return [("above limit", own)]
+
+    def column(limit_ns: int) -> Callable[[SeriesEntry], Cell]:
+        return lambda entry: _above(entry, [limit for limit in context.limits_ns(entry.group) if limit == limit_ns])
+
+    return [(f"above {words.exact_time(limit_ns)}", column(limit_ns)) for limit_ns in limits_ns[:_MOST_LIMITS]]
+
+
+def requirements_table(assessment: Assessment) -> ReportTable | None:
+    """The verdict on each of several requirements, the worst first; None for one or none."""
+    results = sorted(assessment.requirement_results, key=lambda result: SEVERITY.index(result.verdict))
+    if not results:
+        return None
+    several = len({result.probe for result in results}) > 1
+    columns = (
+        Column("requirement", numeric=False),
+        *([Column("probe", numeric=False)] if several else []),
+        Column("verdict", numeric=False),
+        Column("activations"),
+        Column("maximum [µs]", words.microseconds),
+    )
+    rows = [
+        (
+            requirement_name(result.requirement),
+            *([result.probe] if several else []),
+            str(result.verdict),
+            *_judged_values([judgment for judgment in assessment.judgments if _is_about(judgment, result)]),
+        )
+        for result in results
+    ]
+    return ReportTable("requirements", "Verdict on each requirement; the headline states the worst", columns, rows)
+
+
+def _is_about(judgment: Judgment, result: RequirementResult) -> bool:
+    return (judgment.probe, judgment.requirement) == (result.probe, result.requirement)
+
+
+def _judged_values(judgments: Sequence[Judgment]) -> tuple[Cell | int, Cell | float]:
+    """The number of activations and the maximum of these judgments."""
+    n = sum(judgment.n for judgment in judgments)
+    maxima = [judgment.maximum_ns for judgment in judgments if judgment.maximum_ns is not None]
+    known = len(maxima) == len(judgments)
+    return (
+        Cell(None, f"≥ {plain(n)}") if any(judgment.n_is_least for judgment in judgments) else n,
+        max(maxima) if known and maxima else Cell(None, "unknown"),
+    )
 
 
 def _rate_bound(context: Context, entry: SeriesEntry) -> Cell:
@@ -125,13 +189,12 @@ def _quantile(quantile: Quantile) -> Cell:
     return Cell(quantile.value_ns, words.microseconds_or_least(quantile.value_ns, quantile.at_least_ns))
 
 
-def _row(context: Context, entry: SeriesEntry, limits_ns: Sequence[float]) -> list[Any]:
+def _row(context: Context, entry: SeriesEntry, above: Sequence[Callable[[SeriesEntry], Cell]]) -> list[Any]:
     measures = entry.kind.measures
-    above = [_above(context, entry, len(limits_ns) > 1)] if limits_ns else []
     return [
         entry.name.removeprefix("load "),
         measures.n,
-        *above,
+        *(cell(entry) for cell in above),
         _quantile(measures.quantile(0.999)),
         maximum_cell(measures),
         _rate_bound(context, entry),
@@ -142,8 +205,8 @@ def _foremost(context: Context, entries: Sequence[SeriesEntry]) -> tuple[list[Se
     """Of many entries those with the greatest maxima, relative to their limits if there are any; and a note on that."""
 
     def beside_limit(entry: SeriesEntry) -> tuple[bool, float]:
-        limit_ns = context.limit_ns(entry.group)
-        return limit_ns is not None, (entry.kind.measures.reached_ns or 0.0) / (limit_ns or 1)
+        limits_ns = context.limits_ns(entry.group)
+        return bool(limits_ns), (entry.kind.measures.reached_ns or 0.0) / min(limits_ns, default=1)
 
     if len(entries) <= _MOST_ROWS:
         return list(entries), ""
@@ -158,18 +221,18 @@ def _foremost(context: Context, entries: Sequence[SeriesEntry]) -> tuple[list[Se
 def first_table(context: Context) -> ReportTable:
     names = [entry.name for entry in context.entries]
     heading = "load" if all(name.startswith("load ") and "·" not in name for name in names) else "measured"
-    us, limits_ns = words.microseconds, _limits_ns(context, context.entries)
-    above = f"above {words.exact_time(limits_ns[0])}" if len(limits_ns) == 1 else "above limit"
+    us, above = words.microseconds, _limit_columns(context)
     columns = (
         Column(heading, numeric=False),
         Column("n"),
-        *([Column(above)] if limits_ns else []),
+        *(Column(title) for title, _ in above),
         Column("99.9 % [µs]", us),
         Column("maximum [µs]", us),
         Column("rate above the maximum, at most (95 %)", numeric=False),
     )
     foremost, note = _foremost(context, context.entries)
-    rows = {id(entry): _row(context, entry, limits_ns) for entry in context.entries}
+    cells = [cell for _, cell in above]
+    rows = {id(entry): _row(context, entry, cells) for entry in context.entries}
     table = ReportTable("overview", "All CPUs combined; last column per CPU", columns, list(rows.values()))
     every = table.csv_rows()
     return replace(table, rows=[rows[id(entry)] for entry in foremost], csv=(every[0], every[1:]), note=note)
@@ -197,7 +260,7 @@ def _overlay(context: Context, entries: Sequence[SeriesEntry]) -> Picture:
 
 
 def _limits_ns(context: Context, entries: Sequence[SeriesEntry]) -> list[float]:
-    return sorted({float(limit) for entry in entries if (limit := context.limit_ns(entry.group)) is not None})
+    return sorted({float(limit_ns) for entry in entries for limit_ns in context.limits_ns(entry.group)})
 
 
 def _draw_ranges(context: Context, entries: Sequence[SeriesEntry]) -> Figure:
@@ -288,6 +351,7 @@ def make_overview(context: Context) -> Overview:
         _identity(context),
         first_table(context) if context.entries else other,
         _figure(context),
+        requirements_table(context.assessment),
     )
 
 
@@ -306,8 +370,7 @@ def _campaign_steps(context: Context) -> Iterator[str]:
     """Next steps after a campaign; none of another report."""
     if context.note is None:
         return
-    limits = [context.limit_ns(group) for group in context.groups]
-    if limits and not any(limits):
+    if context.groups and not any(map(context.limits_ns, context.groups)):
         yield (
             'State the limit of your task: requirement = {limit = "..."} in the plan, or fastenough report --limit. '
             "Without a limit there is no verdict."

@@ -164,7 +164,7 @@ def _documents(context: Context, on_share: OnShare) -> Iterable[tuple[str, bytes
     """(name, content) of every file."""
     overview = _first_screen(context)
     parts = list(_page_parts(context, on_share))
-    leaves = [part for part in (overview.table, overview.figure) if part is not None]
+    leaves = [part for part in (overview.requirements, overview.table, overview.figure) if part is not None]
     sections = [section for part in parts for section in part.sections]
     leaves += [leaf for section in sections for leaf in section.leaves() if not isinstance(leaf, Text)]
     tables = [leaf for leaf in leaves if isinstance(leaf, ReportTable)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastenough.analysis import Merged, Supported, measure, words
+from fastenough.analysis import Merged, Supported, measure, requirement_name, words
 from fastenough.analysis.extremal import extremal_indices
 from fastenough.report.context import Context, RunGroup, SeriesKind, maximum_cell
 from fastenough.report.document import Column, Folded, ReportTable, Section, Text
@@ -49,10 +49,12 @@ def _table(name: str, caption: str, rows: list[list[Any]]) -> ReportTable:
 
 
 def _evidence_tables(context: Context) -> list[ReportTable]:
-    """What the samples of each CPU show about its requirement; empty without a requirement."""
+    """What the samples of each CPU show about its requirements; empty without a requirement."""
+    several = len(context.assessment.requirements) > 1
     rows = [
         (
             judgment.load or "not stated",
+            *([requirement_name(judgment.requirement)] if several and judgment.requirement else []),
             evidence.series,
             ", ".join(map(str, evidence.cpus)) or "–",
             evidence.n,
@@ -67,6 +69,7 @@ def _evidence_tables(context: Context) -> list[ReportTable]:
     ]
     columns = (
         Column("load", numeric=False),
+        *([Column("requirement", numeric=False)] if several else []),
         Column("series", numeric=False),
         Column("CPU"),
         Column("activations"),

@@ -34,7 +34,7 @@ def latency_pictures(context: Context, entry: SeriesEntry, name: str) -> list[Pi
     if len(lines) > MOST_NAMED:
         label += f" The {MOST_NAMED} CPUs with the greatest maxima are in colour, the others grey."
     together = [other.kind.all_cpus for other in context.beside(entry)]
-    limits_ns = [limit] if (limit := context.limit_ns(entry.group)) is not None else []
+    limits_ns = context.limits_ns(entry.group)
     data = latency_data(lines)
     linear = latency_figure(entry.name, lines, Scale.over(together, plot.linear_axis, limits_ns))
     if plot.fits_linear(together):

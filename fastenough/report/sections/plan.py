@@ -3,19 +3,14 @@
 
 from __future__ import annotations
 
-from fastenough.analysis import words
+from fastenough.analysis import requirement_name, words
 from fastenough.campaign.progress import Row
 from fastenough.report.context import Context
 from fastenough.report.document import Column, Folded, Part, Preformatted, ReportTable, Section, Text
 
 
 def _limit(row: Row) -> str:
-    if row.requirement is None:
-        return "none"
-    rate = (
-        f", miss rate at most {words.rate(row.requirement.miss_rate)}" if row.requirement.miss_rate else ", no misses"
-    )
-    return f"{words.exact_time(row.requirement.limit_ns)}{rate}"
+    return "none" if row.requirement is None else requirement_name(row.requirement)
 
 
 def planned(context: Context) -> Section | None:
