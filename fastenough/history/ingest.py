@@ -214,10 +214,7 @@ def catch_up(history: History, store: Store, boards: Collection[str] | None = No
 
 def _read_runs(history: History, store: Store, boards: Set[str] | None = None) -> IngestResult:
     caught = IngestResult()
-    done = _sealed_sizes(history, boards)
-    for summary in store.own_runs() if boards is None else store.own_runs(board=boards):
-        if summary.bytes is not None and done.get(summary.id) == summary.bytes:
-            continue
+    for summary in _unread_runs(history, store, boards):
         try:
             fault = store.fault(summary.id) if summary.state != "running" else None
             if fault is not None:
@@ -227,6 +224,14 @@ def _read_runs(history: History, store: Store, boards: Set[str] | None = None) -
         except BadInput as error:
             caught.faults[summary.id] = str(error)
     return caught
+
+
+def _unread_runs(history: History, store: Store, boards: Set[str] | None = None) -> Iterator[RunSummary]:
+    """The runs of a store that the history has not read to their end, oldest first; ``boards``: of these only."""
+    done = _sealed_sizes(history, boards)
+    for summary in store.own_runs() if boards is None else store.own_runs(board=boards):
+        if summary.bytes is None or done.get(summary.id) != summary.bytes:
+            yield summary
 
 
 def _finish_update(history: History, store: Store, flagged: Set[str], first_seen_s: Mapping[str, int]) -> None:
@@ -497,9 +502,9 @@ class HistoryFollower:
 class UploadFollower:
     """Called repeatedly: reads ``uploaded`` runs of a store, and computes outdated summaries again.
 
-    For a history that a farm updates, which does not know of uploads.  A run stays ``uploaded`` while the database is
-    unavailable.  A run that is ahead of this machine's clock, or that could not be read, is read again each minute, and
-    delays no other.
+    For a history that a farm updates, which does not know of uploads.  The first call also reads the runs of the store
+    that a former process did not read.  A run stays ``uploaded`` while the database is unavailable.  A run that is
+    ahead of this machine's clock, or that could not be read, is read again each minute, and delays no other.
     """
 
     def __init__(self, history: History, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
@@ -508,9 +513,14 @@ class UploadFollower:
         self._refresh = SummaryRefresher(history)
         self._again: list[str] = []
         self._again_s = clock() + _AGAIN_S
+        self._resumed = False
 
     def __call__(self) -> None:
         """Raises FastenoughError if a run could not be read, after all others were."""
+        if not self._resumed:
+            unread = [run.id for run in _unread_runs(self._history, self._store) if run.state != "running"]
+            self.uploaded.extend(run for run in unread if run not in self.uploaded)
+            self._resumed = True
         if self._clock() >= self._again_s:
             self.uploaded.extend(self._again)
             self._again, self._again_s = [], self._clock() + _AGAIN_S

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An uploaded run that cannot be read yet is not forgotten, and delays no other."""
+"""An uploaded run that cannot be read yet is not forgotten, also by a restart, and delays no other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -76,3 +77,41 @@ def test_only_an_unavailable_database_delays_other_uploads(
     clock_s[0] = 60.0
     follower()
     assert boards_with_data(history) == {"bad", "good"}
+
+
+@pytest.mark.parametrize("is_ahead", [False, True])
+def test_uploads_that_a_former_process_did_not_read_are_read_after_a_restart(
+    history: History, store: Store, monkeypatch: pytest.MonkeyPatch, is_ahead: bool
+) -> None:
+    """Their senders got a success status and do not send them again."""
+    former = UploadFollower(history, store)
+    former.uploaded.append(add_run(store, "b", None, seed=1, intervals=1))
+    if is_ahead:
+        with monkeypatch.context() as patched:
+            patched.setattr(history, "wall_s", lambda: 0.0)
+            former()
+    assert boards_with_data(history) == set()
+    after = UploadFollower(history, store)
+    with monkeypatch.context() as patched, pytest.raises(Unavailable):
+        patched.setattr(history, "reading", _unavailable)
+        after()
+    after()
+    assert boards_with_data(history) == {"b"}
+
+
+def _unavailable() -> NoReturn:
+    raise Unavailable("the database restarts")
+
+
+def test_a_restart_reads_no_run_again_and_none_that_is_being_written(
+    history: History, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = UploadFollower(history, store)
+    first.uploaded.append(add_run(store, "b", None, seed=1, intervals=1))
+    first()
+    read: list[str] = []
+    monkeypatch.setattr(ingest, "ingest_noting_faults", lambda _history, _store, run: read.append(run.id))
+    running = store.begin()
+    UploadFollower(history, store)()
+    running.discard()
+    assert read == []
