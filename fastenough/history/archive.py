@@ -36,7 +36,7 @@ from sqlalchemy import (
 from fastenough.folder import Folder
 from fastenough.history.boards import lock_boards
 from fastenough.history.database import History, put
-from fastenough.history.results import NOTHING
+from fastenough.history.results import NOTHING, MissingSpan
 from fastenough.history.rollups import DAY_S, month_begin_s, next_month_s
 from fastenough.history.schema import ARCHIVE, BOARD, CHANGE, EVENT, HOUR, HOUR_S, INTERVAL, RUN, SERIES
 from fastenough.model import BadInput, FastenoughError
@@ -294,12 +294,12 @@ class ArchivedRow(TypedDict):
 class ArchivedRows:
     """Rows of closed months.
 
-    ``elsewhere_s``: begins of the months whose files are not in this archive: each farm writes into its own store, and
+    ``missing``: times of the months whose files are not in this archive: each farm writes into its own store, and
     several may share a database.
     """
 
     rows: Sequence[ArchivedRow]
-    elsewhere_s: tuple[int, ...]
+    missing: tuple[MissingSpan, ...]
 
 
 def archived_rows(history: History, connection: Connection, board: int, series: str, span: Span) -> ArchivedRows:
@@ -314,7 +314,14 @@ def archived_rows(history: History, connection: Connection, board: int, series: 
     with ExitStack() as opened:
         months = dict(_opened(history, noted, opened))
         rows = _read([stream.fileno() for stream in months.values()], series, span) if months else []
-    return ArchivedRows(rows, tuple(begin_s for begin_s, _ in noted if begin_s not in months))
+    return ArchivedRows(
+        rows,
+        tuple(
+            MissingSpan(max(begin_s, span[0]), min(next_month_s(begin_s), span[1]), name == _NOT_HERE)
+            for begin_s, name in noted
+            if begin_s not in months
+        ),
+    )
 
 
 def _opened(history: History, noted: Sequence[Any], opened: ExitStack) -> Iterator[tuple[int, BinaryIO]]:

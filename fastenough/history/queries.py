@@ -26,6 +26,7 @@ from fastenough.history.results import (
     Heat,
     LatencyEvent,
     MaximaSeries,
+    MissingSpan,
     Ridge,
     RidgeRow,
     RunSpan,
@@ -418,7 +419,7 @@ def distribution(  # noqa: PLR0917 - every question: who asks, of what, and when
         begin_s,
         end_s,
         {cpu: _added_up(held) for cpu, held in sorted(by_cpu.items())},
-        tuple(sorted(series_rows.elsewhere_s)),
+        tuple(sorted(series_rows.missing)),
         lost,
     )
 
@@ -482,7 +483,7 @@ def heat(  # noqa: PLR0917 - as above
         bucket_lowest(buckets, K),
         bucket_highest(buckets, K),
         counts,
-        tuple(sorted(series_rows.elsewhere_s)),
+        tuple(sorted(series_rows.missing)),
     )
 
 
@@ -511,14 +512,14 @@ def _left(span: Span, taken: Span | None) -> list[Span]:
 
 @dataclass(frozen=True)
 class _SeriesRows:
-    """Rows of a board's series, from the database or the archive.  ``elsewhere_s``: requested months that are in
+    """Rows of a board's series, from the database or the archive.  ``missing``: requested times of which some are in
     neither."""
 
     history: History
     connection: Connection
     board: int
     series: str
-    elsewhere_s: set[int] = field(default_factory=set)
+    missing: set[MissingSpan] = field(default_factory=set)
 
     def rows(self, table: Table, span: Span) -> Sequence[Mapping[str, Any]]:
         """Begin, CPU, maximum and histogram of rows of a table; of five-minute rows also the archived ones."""
@@ -534,7 +535,7 @@ class _SeriesRows:
         here = self._rows_of(select(*columns, RUN.c.name.label("run")).join(RUN, table.c.run == RUN.c.id).where(*mine))
         known = {(row["begin_s"], row["cpu"], row["run"]) for row in here}
         closed = archived_rows(self.history, self.connection, self.board, self.series, span)
-        self.elsewhere_s.update(closed.elsewhere_s)
+        self.missing.update(closed.missing)
         return [*here, *(row for row in closed.rows if (row["begin_s"], row["cpu"], row["run"]) not in known)]
 
     def lost(self, span: Span) -> int:

@@ -235,19 +235,30 @@ class Buckets:
         return int(self.count.sum())
 
 
+@dataclass(frozen=True, order=True)
+class MissingSpan:
+    """Times within a closed month of which most five-minute rows are missing: those near new maxima and changes stay.
+
+    ``in_fleet_archive``: the values are in the archive of takers; else in the store of another farm.
+    """
+
+    begin_s: int
+    end_s: int
+    in_fleet_archive: bool
+
+
 @dataclass(frozen=True)
 class Distribution:
     """Counts of latencies from ``begin_s`` to ``end_s``, by CPU.
 
     ``lost``: number of values that were lost in the hours of this range, all CPUs.
-    ``elsewhere_s``: begins of closed months whose rows are missing because they are in the store of another farm, or
-    their values in the archive of takers.
+    ``missing``: times whose rows are in neither the database nor the files of this history.
     """
 
     begin_s: int
     end_s: int
     cpus: Mapping[int, Buckets]
-    elsewhere_s: tuple[int, ...] = ()
+    missing: tuple[MissingSpan, ...] = ()
     lost: int = 0
 
 
@@ -271,8 +282,8 @@ class Ridge:
 class Heat:
     """Counts of latencies over time: ``count`` (T, B), all CPUs; ``times_s`` (T,), ``lower_ns`` (B,).
 
-    ``lower_ns``: least value of each of B buckets, ascending.  A step without data is a row of zeros.  ``elsewhere_s``:
-    as in `Distribution`.
+    ``lower_ns``: least value of each of B buckets, ascending.  A step without data is a row of zeros.  ``missing``: as
+    in `Distribution`.
     """
 
     times_s: Integers
@@ -280,7 +291,7 @@ class Heat:
     lower_ns: Integers
     upper_ns: Integers
     count: Integers
-    elsewhere_s: tuple[int, ...] = ()
+    missing: tuple[MissingSpan, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -41,18 +41,29 @@ function drawMaxima(chosen) {
   keyOfLoads(at("bands"), maxima);
 }
 
-/** Closed months are in the store of the farm that measured, or in the archive of takers, which this page does not read. */
-function lacking(months) {
-  if (!months || !months.length) return "";
-  return ` Data of ${months.map(month => instant(month).slice(0, 7)).join(", ")} at the ends of the range is missing: it is in an archive that this page does not read.`;
+/** The times whose five-minute values are in an archive that this page does not read, and how to read them there. */
+function showMissing(place, parts) {
+  place.replaceChildren(...(parts || []).flatMap(({begin_s, end_s, query}) => {
+    const times = `Incomplete from ${instant(begin_s)} to ${instant(end_s)} UTC: the five-minute values of this time are `;
+    if (!query) return [made("p", `${times}in the store of the farm that measured the board. Its website shows them.`, "note")];
+    const source = made("pre", query);
+    source.tabIndex = 0;
+    source.setAttribute("role", "group");
+    source.setAttribute("aria-label", "SQL");
+    return [made("p", `${times}in the archive of takers only. This query reads them there with DuckDB; ARCHIVE is the --archive of fastenough farm take:`, "note"), source];
+  }));
 }
 
 function drawPlot(data, said) {
-  at("plot-range").textContent = said + lacking(data.elsewhere_s);
+  at("plot-range").textContent = said;
+  showMissing(at("plot-missing"), data.missing);
   if (CAN_DRAW_LINES) distributionLines(at("distribution"), data);
 }
 
-function drawHeat() { show("heat", at("heat"), heatFigure(heat, range(), maxima.limit_ns)); }
+function drawHeat() {
+  show("heat", at("heat"), heatFigure(heat, range(), maxima.limit_ns));
+  showMissing(at("heat-missing"), heat.missing);
+}
 
 function drawRidge() {
   show("ridge", at("ridge"), ridgeFigure(ridge));

@@ -59,11 +59,11 @@ def summary_of(site: Site, name: str) -> Summary:
     plot = distribution(site.history, site.viewer, name, status.board.main, seen_s - CYCLE_S, seen_s)
     greatest = [buckets.max_ns for buckets in plot.cpus.values() if buckets.max_ns is not None]
     label, why = _verdict(status, site.now_s, due=is_declared(site.history))
-    if plot.elsewhere_s:
+    if plot.missing:
         return Summary(
             status.board,
             label,
-            "the data of the last 12 hours is in the store of another farm",
+            "the data of the last 12 hours is in an archive that pages do not read",
             0,
             f"{datetime.fromtimestamp(seen_s, UTC):%Y-%m-%d}",
             None,

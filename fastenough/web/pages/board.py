@@ -114,7 +114,7 @@ def _marks(board: BoardInfo) -> Iterator[Mark]:
 
 
 def _rate_bound(site: Site, status: BoardStatus) -> RateBound | None:
-    """None where values are missing: lost ones, those of a CPU without data, and those in the store of another farm."""
+    """None where values are missing: lost ones, those of a CPU without data, and those in another archive."""
     if status.seen_s is None:
         return None
     month_s = status.seen_s - _MONTH_S
@@ -123,7 +123,7 @@ def _rate_bound(site: Site, status: BoardStatus) -> RateBound | None:
     maxima_ns = [cpu.max_ns for cpu in plot.cpus.values() if cpu.max_ns is not None]
     n = min((cpu.n for cpu in plot.cpus.values()), default=0)
     unmeasured = NO_CPU not in plot.cpus and len(plot.cpus) < status.board.cpus
-    if n == 0 or not maxima_ns or plot.elsewhere_s or plot.lost or unmeasured:
+    if n == 0 or not maxima_ns or plot.missing or plot.lost or unmeasured:
         return None
     return RateBound(begin_s, begin_s > month_s, n, max(maxima_ns), int(1 / unseen_rate(n, CONFIDENCE)), CONFIDENCE)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any, TypedDict
 
 from fastenough.history import (
@@ -26,7 +27,7 @@ from fastenough.history import (
     ridge,
 )
 from fastenough.history.histograms import Integers
-from fastenough.history.results import RidgeRow
+from fastenough.history.results import MissingSpan, RidgeRow
 from fastenough.model import BadInput
 from fastenough.report.formats import csv_lines
 from fastenough.web.rendering import as_json
@@ -142,13 +143,47 @@ class _BucketsDocument(TypedDict):
     max_ns: int | None
 
 
+class MissingDocument(TypedDict):
+    """Times with missing values.  ``query``: SQL that reads them from the archive of takers; empty if they are in the
+    store of another farm."""
+
+    begin_s: int
+    end_s: int
+    query: str
+
+
+def _archive_query(board: str, span: MissingSpan) -> str:
+    """The intervals of a board in the archive of takers, for DuckDB; ``ARCHIVE`` stands for the archive's place.
+
+    The span is within one month.  A name is quoted as SQL text.
+    """
+    month, name = f"{datetime.fromtimestamp(span.begin_s, UTC):%Y-%m}", board.replace("'", "''")
+    return (
+        "SELECT make_timestamp(begin_ns // 1000) AS begin_utc, cpu, series, count, lost, missed, max_ns\n"
+        f"FROM read_parquet('ARCHIVE/type=*/month={month}/*/*.parquet')\n"
+        f"WHERE board = '{name}' AND begin_ns >= {span.begin_s}000000000 AND begin_ns < {span.end_s}000000000\n"
+        "ORDER BY begin_ns, cpu"
+    )
+
+
+def _missing(board: str, spans: Sequence[MissingSpan]) -> list[MissingDocument]:
+    return [
+        {
+            "begin_s": span.begin_s,
+            "end_s": span.end_s,
+            "query": _archive_query(board, span) if span.in_fleet_archive else "",
+        }
+        for span in spans
+    ]
+
+
 class DistributionDocument(TypedDict):
-    """Data of a latency plot, by CPU.  ``elsewhere_s``: as in `Distribution`."""
+    """Data of a latency plot, by CPU."""
 
     begin_s: int
     end_s: int
     limit_ns: int | None
-    elsewhere_s: tuple[int, ...]
+    missing: list[MissingDocument]
     cpus: dict[str, _BucketsDocument]
 
 
@@ -162,12 +197,12 @@ def _buckets(buckets: Buckets) -> _BucketsDocument:
     }
 
 
-def distribution_document(plot: Distribution, limit_ns: int | None) -> DistributionDocument:
+def distribution_document(plot: Distribution, board: BoardInfo) -> DistributionDocument:
     return {
         "begin_s": plot.begin_s,
         "end_s": plot.end_s,
-        "limit_ns": limit_ns,
-        "elsewhere_s": plot.elsewhere_s,
+        "limit_ns": board.limit_ns,
+        "missing": _missing(board.name, plot.missing),
         "cpus": {str(cpu): _buckets(buckets) for cpu, buckets in sorted(plot.cpus.items())},
     }
 
@@ -179,7 +214,7 @@ def _distribution_of(site: Site, name: str, span: str) -> tuple[BoardInfo, Distr
 
 def _distribution_json(site: Site, name: str, span: str) -> bytes:
     board, plot = _distribution_of(site, name, span)
-    return as_json(distribution_document(plot, board.limit_ns))
+    return as_json(distribution_document(plot, board))
 
 
 def _distribution_rows(site: Site, name: str, span: str) -> Rows:
@@ -207,7 +242,7 @@ class _HeatDocument(TypedDict):
     lower_ns: list[int]
     upper_ns: list[int]
     columns: list[list[int]]
-    elsewhere_s: tuple[int, ...]
+    missing: list[MissingDocument]
 
 
 def _heat(site: Site, name: str, span: str) -> _HeatDocument:
@@ -226,7 +261,7 @@ def _heat(site: Site, name: str, span: str) -> _HeatDocument:
         "lower_ns": cells.lower_ns.tolist(),
         "upper_ns": cells.upper_ns.tolist(),
         "columns": _sparse(columns),
-        "elsewhere_s": cells.elsewhere_s,
+        "missing": _missing(board.name, cells.missing),
     }
 
 
@@ -364,7 +399,7 @@ def _selection(site: Site, name: str, query: Query) -> bytes:
             **_maxima_document(site, board, series, begin_s, end_s),
             "changes": changes(*question),
             "events": with_maximum(site, board, all_maxima, events(*question, most=_MOST_SELECTED_EVENTS)),
-            "distribution": distribution_document(plot, board.limit_ns),
+            "distribution": distribution_document(plot, board),
         }
     )
 

@@ -183,7 +183,7 @@ def _plot(site: Site, run: str) -> bytes:
         for values in (plotted.kind.per_cpu if plotted else ())
     }
     plot = Distribution(begin_s, begin_s + recording.duration_ns // 10**9, cpus)
-    return as_json(distribution_document(plot, board.limit_ns))
+    return as_json(distribution_document(plot, board))
 
 
 def _exported(form: str, site: Site, run: str) -> bytes:

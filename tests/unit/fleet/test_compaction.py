@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import duckdb
 import pytest
 from click.testing import CliRunner
+from pyarrow import parquet
 from sqlalchemy import Table, func, select
 
 from fastenough.cli import farm_compact
@@ -25,10 +27,12 @@ from fastenough.fleet.archive import VERSION_KEY, FleetArchive, Partition
 from fastenough.fleet.board_rows import board_groups, rows_of, shard_files
 from fastenough.fleet.compaction import CompactedPartition, closed_partitions, compact, is_closed
 from fastenough.fleet.simulated import CPUS
-from fastenough.history import OWNER, distribution
+from fastenough.history import OWNER, board_of, distribution
+from fastenough.history.results import MissingSpan
 from fastenough.history.rollups import DAY_S, month_begin_s, next_month_s
 from fastenough.history.schema import EVENT, INTERVAL
 from fastenough.model import BadInput, FastenoughError
+from fastenough.web.pages.figures import distribution_document
 from tests.support.fleet_shard import BEGIN_S, ShardBench, board, fail_after_the_part, intervals
 from tests.support.postgresql import running_server
 
@@ -392,12 +396,32 @@ def test_old_rows_of_boards_that_publish_leave_the_database(tmp_path: Path, monk
     assert _rows(bench, INTERVAL) == CPUS
     _command(bench, monkeypatch)
     assert _rows(bench, INTERVAL) == 0
-    part = distribution(bench.history, OWNER, board().machine, "timer/wakeup", begin_s - begin_s % 300, begin_s + 900)
-    assert (part.cpus, part.elsewhere_s) == ({}, (month_s,))
+    span = begin_s - begin_s % 300, begin_s + 900
+    part = distribution(bench.history, OWNER, board().machine, "timer/wakeup", *span)
+    assert (part.cpus, part.missing) == ({}, (MissingSpan(*span, in_fleet_archive=True),))
     whole = distribution(bench.history, OWNER, board().machine, "timer/wakeup", month_s, end_s)
     assert [int(buckets.count.sum()) for buckets in whole.cpus.values()] == [13 * 200] * CPUS
-    assert whole.elsewhere_s == ()
+    assert whole.missing == ()
+    _require_query_reads_archive(bench, (span[0], span[0] + 300))
     bench.history.close()
+
+
+def _require_query_reads_archive(bench: ShardBench, span: tuple[int, int]) -> None:
+    """The query that a page shows returns the archived intervals of the missing time."""
+    part = distribution(bench.history, OWNER, board().machine, "timer/wakeup", *span)
+    document = distribution_document(part, board_of(bench.history, OWNER, board().machine))
+    (missing,) = document["missing"]
+    assert (missing["begin_s"], missing["end_s"]) == span
+    with duckdb.connect() as duck:
+        rows = duck.execute(missing["query"].replace("ARCHIVE", str(bench.folder))).fetchall()
+    archived = [row for path in bench.folder.rglob("*.parquet") for row in parquet.read_table(path).to_pylist()]
+    expected = [
+        (row["begin_ns"] // 10**9, row["cpu"], row["count"], row["max_ns"])
+        for row in archived
+        if span[0] * 10**9 <= row["begin_ns"] < span[1] * 10**9
+    ]
+    found = [(int(at.replace(tzinfo=UTC).timestamp()), cpu, count, most) for at, cpu, _, count, _, _, most in rows]
+    assert found == sorted(expected) and 0 < len(found) < len(archived)
 
 
 def _rows(bench: ShardBench, table: Table) -> int:

@@ -34,7 +34,7 @@ from fastenough.history import (
 )
 from fastenough.history.boards import BoardDeclaration
 from fastenough.history.rollups import month_begin_s, next_month_s
-from fastenough.history.schema import HOUR_S, INTERVAL
+from fastenough.history.schema import HOUR_S, INTERVAL, STEP_S
 from fastenough.model import BadInput, FastenoughError
 from fastenough.store import Store
 from tests.support.history_rows import all_rows
@@ -343,13 +343,15 @@ def test_a_month_of_another_farms_store_is_said_and_read_where_its_file_is_copie
     for archive in (None, tmp_path / "other"):
         other = History(history.engine, archive)
         for question in (distribution, heat):
-            assert question(other, OWNER, "testboard", SERIES, *span).elsewhere_s == (month_begin_s(BEGIN_S),)
+            (missing,) = question(other, OWNER, "testboard", SERIES, *span).missing
+            assert not missing.in_fleet_archive
+            assert abs(missing.begin_s - span[0]) < STEP_S and abs(missing.end_s - span[1]) < STEP_S
             later = question(other, OWNER, "testboard", SERIES, NOW_S, NOW_S + 5 * HOUR_S)
-            assert later.elsewhere_s == (), "of another month"
+            assert later.missing == (), "of another month"
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / name).write_bytes((tmp_path / "archive" / name).read_bytes())
     assert answers(other) == before
-    assert distribution(other, OWNER, "testboard", SERIES, *span).elsewhere_s == ()
+    assert distribution(other, OWNER, "testboard", SERIES, *span).missing == ()
 
 
 def test_a_closed_month_that_was_cut_is_one_line_and_no_number(history: History, tmp_path: Path) -> None:
