@@ -23,7 +23,7 @@ from fastenough.model import BadInput, FastenoughError
 FILE = "farm.sqlite"
 _TABLES = """
 pragma journal_mode = wal;
-pragma synchronous = normal;
+pragma synchronous = full;
 create table if not exists board (name text primary key, state text not null);
 create table if not exists beat (id integer primary key check (id = 1), pid integer not null, at_s real not null,
                                  status_line text not null);

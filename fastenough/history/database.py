@@ -28,11 +28,13 @@ _PATIENCE_MS = 30_000
 """Time for which a process waits for another one that writes into the same file."""
 _PRAGMAS = (
     "journal_mode=WAL",
-    "synchronous=NORMAL",
+    "synchronous=FULL",
     f"busy_timeout={_PATIENCE_MS}",
     "mmap_size=1073741824",
     "cache_size=-65536",
 )
+"""Settings of SQLite.  With NORMAL a power failure takes the last transactions back, but takers answer boards after a
+commit, and boards and the stream then delete what was stored."""
 _WRITES = "history_writes"
 _FILE = "history.sqlite"
 _ARCHIVE = "history-archive"
