@@ -21,7 +21,7 @@ from pyarrow import parquet
 from pyarrow.dataset import Dataset, dataset
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
-from fastenough.files import replacing
+from fastenough.files import replacing, sync_directory
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording.wakeups import MONITOR
 
@@ -255,7 +255,11 @@ class FleetArchive:
         """Write or replace a file: completely or not at all.  A large one in an object store may be incomplete."""
         full = f"{self._root}/{path}"
         if isinstance(self._files, LocalFileSystem):
-            Path(full).parent.mkdir(parents=True, exist_ok=True)
+            folder = Path(full).parent
+            new = [place for place in (folder, *folder.parents) if not place.exists()]
+            folder.mkdir(parents=True, exist_ok=True)
+            for place in new:
+                sync_directory(place.parent)
             with replacing(Path(full)) as stream:
                 stream.writelines(blocks)
             return

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fastenough.fleet import archive
 from fastenough.fleet.archive import FleetArchive, Partition, PartPlace
 from tests.support.object_store import object_store_url
 
@@ -78,3 +79,15 @@ def test_a_new_archive_has_nothing_to_drop(location: str) -> None:
     archive = FleetArchive(location)
     archive.drop_from(PartPlace(0, 0, 0))
     assert _paths(archive) == set()
+
+
+@pytest.mark.check
+def test_new_folders_of_the_archive_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a power failure could take back a file for which a taker has answered boards."""
+    synced: list[Path] = []
+    monkeypatch.setattr(archive, "sync_directory", synced.append, raising=False)
+    place = FleetArchive(str(tmp_path / "archive"))
+    for name in ("first", "second"):
+        place.put(f"type=a/month=2026-11/shard=0/{name}.parquet", [b"content"])
+    month = tmp_path / "archive" / "type=a" / "month=2026-11"
+    assert synced == [month, month.parent, month.parent.parent, tmp_path]
