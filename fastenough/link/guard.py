@@ -14,6 +14,8 @@ use, even if the bench itself is bound to others.
 When the guard itself is killed, the kernel kills the command.  One with a scratch directory is a load of many
 processes: if permitted, it runs in a PID namespace, and the kernel kills all of it.  Otherwise the remaining processes
 are identified by TREE in their environment, and ended by the bench or by the next one (``leftovers.py``).
+If permitted, such a load also runs in an IPC namespace: the kernel removes its System V objects and its POSIX message
+queues with its last process.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ GRACE_S = 2.0
 TREE = "FASTENOUGH_TREE"
 """Environment variable of all processes below a guard: the guard's process id and start time in ticks."""
 _CLONE_NEWNS = 0x00020000
+_CLONE_NEWIPC = 0x08000000
 _CLONE_NEWPID = 0x20000000
 _MS_REC_PRIVATE = 0x4000 | 0x40000
 _MS_NOSUID_NODEV_NOEXEC = 2 | 4 | 8
@@ -125,7 +128,7 @@ def _first_in_namespace(command: list[str]) -> None:
 
 
 def _spawn(command: list[str], apart: bool) -> int:
-    """Start the command and return its process id; ``apart``: in a PID namespace, if permitted.
+    """Start the command and return its process id; ``apart``: in a PID and an IPC namespace, if permitted.
 
     Signals are blocked until the command handles them: the guard's own handlers would swallow them.
     """
@@ -137,6 +140,8 @@ def _spawn(command: list[str], apart: bool) -> int:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return pid
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if apart:
+        _libc.unshare(_CLONE_NEWIPC)
     if namespace:
         _first_in_namespace(command)
     _execute(command)
