@@ -3,6 +3,9 @@
 
 Its configurations are the states of its strategy, if the environment file of ``LG_ENV`` has one.  Each act is a process
 of its own with a deadline (labgrid_act.py), killed as a group when it has ended or its time is over.
+
+A request to stop ends a transition and the wait for the board at once.  The other acts are short and end first: a power
+cycle would leave the board without power, and a place that is being acquired could not be released.
 """
 
 from __future__ import annotations
@@ -18,13 +21,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from fastenough.board.base import (
     AS_BOOTED,
+    Board,
     Booted,
     configuration_in,
     installed_module,
@@ -32,6 +36,7 @@ from fastenough.board.base import (
     name_fault,
     require_configuration,
 )
+from fastenough.board.configuration import Sleep
 from fastenough.board.console import Console
 from fastenough.board.files import file_for
 from fastenough.link import BoardGone
@@ -66,10 +71,17 @@ _FAILED = {"states": BadInput, "transition": FastenoughError}
 """Errors of failed acts; NotApplicable for all others."""
 
 
-def _act(place: str, what: str, limit_s: float = _ACT_S) -> LabgridAnswer:
+def _sleep(seconds: float) -> bool:
+    """Sleep until the time has passed: no stop can be requested."""
+    time.sleep(seconds)
+    return False
+
+
+def _act(place: str, what: str, limit_s: float = _ACT_S, *, sleep: Sleep = _sleep) -> LabgridAnswer:
     """Run one act of labgrid, such as ``transition rt``, and return its answer.
 
-    Raises the error in ``_FAILED``, else NotApplicable, with the reason; BoardGone if the act does not end in time.
+    Raises the error in ``_FAILED``, else NotApplicable, with the reason; BoardGone if the act does not end in time,
+    KeyboardInterrupt when a stop is requested.
     """
     coordinator = os.environ.get(COORDINATOR_SETTING, "127.0.0.1:20408")
     with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as output, _lifeline() as lifeline:
@@ -82,7 +94,7 @@ def _act(place: str, what: str, limit_s: float = _ACT_S) -> LabgridAnswer:
             env={**os.environ, **_QUIET},
         )
         try:
-            _await(process, (output, errors), limit_s)
+            _await(process, (output, errors), limit_s, sleep)
         except FastenoughError as error:
             raise BoardGone(f"labgrid:{place}: {what} {error}") from None
         finally:
@@ -98,10 +110,15 @@ def _act(place: str, what: str, limit_s: float = _ACT_S) -> LabgridAnswer:
     return answer
 
 
-def _await(process: subprocess.Popen[bytes], files: Sequence[IO[bytes]], limit_s: float) -> None:
-    """Wait for the process; raise FastenoughError if it takes too long or writes too much into a file."""
+def _await(process: subprocess.Popen[bytes], files: Sequence[IO[bytes]], limit_s: float, sleep: Sleep) -> None:
+    """Wait for the process.
+
+    Raise FastenoughError if it takes too long or writes too much into a file, KeyboardInterrupt when a stop is
+    requested.
+    """
     deadline_mono_s = time.monotonic() + limit_s
     while True:
+        _pause(sleep)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(min(_POLL_S, max(0.0, deadline_mono_s - time.monotonic())))
         if any(os.fstat(file.fileno()).st_size > _MOST_OUTPUT_BYTES for file in files):
@@ -110,6 +127,12 @@ def _await(process: subprocess.Popen[bytes], files: Sequence[IO[bytes]], limit_s
             return
         if time.monotonic() >= deadline_mono_s:
             raise FastenoughError(f"has not ended within {limit_s:g} s")
+
+
+def _pause(sleep: Sleep, seconds: float = 0.0) -> None:
+    """Sleep; raise KeyboardInterrupt when a stop is requested."""
+    if sleep(seconds):
+        raise KeyboardInterrupt
 
 
 @contextmanager
@@ -136,12 +159,14 @@ class LabgridBoard:
     """A place of labgrid.
 
     ``boot_s``: time limit from power-on or transition until the board can be reached.  ``keep_acquired``: do not
-    release the place, because another process of the same user has acquired it.
+    release the place, because another process of the same user has acquired it.  ``sleep``: sleep, and return whether a
+    stop is requested.
     """
 
     place: str
     boot_s: float = _BOOT_S
     keep_acquired: bool = False
+    sleep: Sleep = _sleep
 
     @property
     def name(self) -> str:
@@ -197,8 +222,9 @@ class LabgridBoard:
         self, configuration: str, address: Address, port: Mapping[str, Any] | None, stack: ExitStack
     ) -> tuple[SshLink, Console]:
         """Switch the board to the configuration; return the link to it and its console."""
+        _pause(self.sleep)
         if configuration in self._states:  # before the console is read here: the strategy needs it
-            _act(self.place, f"transition {configuration}", _TRANSITION_S)
+            _act(self.place, f"transition {configuration}", _TRANSITION_S, sleep=self.sleep)
         console = stack.enter_context(closing(Console(port)))
         cycle_mono_s = None
         if configuration == POWER_CYCLED:
@@ -222,10 +248,13 @@ class LabgridBoard:
         """Return the link once the board has booted, after the time of a power cycle if there was one.
 
         An outlet may cut the power seconds after its answer, so the board may be reached before.  Raise BoardGone with
-        the last console output, FastenoughError if the board was not restarted.
+        the last console output, FastenoughError if the board was not restarted, KeyboardInterrupt when a stop is
+        requested.
         """
-        deadline_mono_s = time.monotonic() + self.boot_s
+        deadline_mono_s, pause_s = time.monotonic() + self.boot_s, 0.0
         while True:
+            _pause(self.sleep, pause_s)
+            pause_s = _RETRY_S
             try:
                 with ExitStack() as stack:
                     link = stack.enter_context(closing(open_ssh(address, file_for)))
@@ -242,7 +271,15 @@ class LabgridBoard:
                         f"{self.name}: the power cycle did not restart it: it had been up for {up_s:.0f} s before; "
                         "check which outlet its power port names"
                     )
-            time.sleep(_RETRY_S)
+
+
+def stoppable(board: Board, sleep: Sleep) -> Board:
+    """Return the board; if labgrid switches it, its boot ends when a stop is requested.
+
+    ``sleep``: sleep, and return whether a stop is requested.  A board that has it already is returned itself, with its
+    known states.
+    """
+    return replace(board, sleep=sleep) if isinstance(board, LabgridBoard) and board.sleep != sleep else board
 
 
 def _uptime_s(link: SshLink) -> float:

@@ -13,6 +13,7 @@ from typing import Any
 
 from fastenough.board import AS_BOOTED, Board, Booted, open_board
 from fastenough.board.configuration import Ask, ConfigurationChange, Sleep, SwitchableBoard, require_remote
+from fastenough.board.labgrid import stoppable
 from fastenough.campaign.acts import check_cpus
 from fastenough.campaign.board_name import name_in_runs, recorded_board
 from fastenough.campaign.expand import RunSpec, expand, recordings_of
@@ -99,7 +100,7 @@ def run_campaign(
     with stop_on_signals(stopping), ExitStack() as stack:
         for (name, configuration), left in groupby(runner.left, lambda spec: (spec.board, spec.configuration)):
             if not stopping.requested:
-                runner.configuration(opened(name), configuration, list(left), stack)
+                runner.configuration(stoppable(opened(name), stopping.sleep), configuration, list(left), stack)
     done = runner.ledger.done
     return Campaign(
         runner.ledger.campaign, tuple(done[position] for position in sorted(done)), stopping.requested, stopping.signal
@@ -318,7 +319,7 @@ def with_configurations(
 
     @cache
     def of(name: str) -> Board:
-        board = opened(name)
+        board = stoppable(opened(name), sleep)
         if board.configurations() != (AS_BOOTED,):
             if plan.changes and all(opened(other).configurations() != (AS_BOOTED,) for other in plan.boards):
                 raise plan.fault(

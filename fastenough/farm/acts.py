@@ -22,9 +22,10 @@ from typing import Any, TypedDict
 
 from fastenough.board import AS_BOOTED, Board, Booted, labgrid_act, labgrid_console, open_board
 from fastenough.board.console import console_sentence
-from fastenough.board.labgrid import LabgridBoard, address_of
+from fastenough.board.labgrid import LabgridBoard, address_of, stoppable
 from fastenough.campaign import read_plan, run_campaign
 from fastenough.campaign.runner import on_board
+from fastenough.campaign.stop import StopRequest
 from fastenough.farm.child_process import end_with_parent
 from fastenough.jobs.pull import BoardAnnotations, BoardNames, PullResult, pull
 from fastenough.link.ring import Ring
@@ -310,11 +311,13 @@ def measure(order: BoardOrder) -> ActAnswer:
             f"{order['plan']} has several configurations ({', '.join(plan.configurations)}), but {order['board']} "
             "cannot boot them; remove configurations from the plan"
         )
+    stopping = StopRequest()
     campaign = run_campaign(
         plan,
         store,
         resume=order["resume"],
-        opened=lambda name: NamedBoard(board, name),
+        opened=lambda name: NamedBoard(stoppable(board, stopping.sleep), name),
+        stopping=stopping,
         journal=Path(order["state"]) / f"{order['board']}.journal",
     )
     runs = [store.load(run) for run in campaign.runs]

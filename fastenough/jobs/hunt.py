@@ -18,6 +18,7 @@ from fastenough.analysis.merged import load_name
 from fastenough.analysis.paired import judged_name
 from fastenough.board import AS_BOOTED, Board
 from fastenough.board.base import Booted
+from fastenough.board.labgrid import stoppable
 from fastenough.campaign import Plan, Progress, run_campaign
 from fastenough.campaign.expand import expand, plan_sha256
 from fastenough.campaign.ledger import new_campaign
@@ -406,7 +407,7 @@ class _HuntRun:
             plan,
             self.trials,
             lambda progress: self._report_progress(progress, ask),
-            opened=lambda name: _Cooled(self.opened(name), self.stopping.sleep),
+            opened=lambda name: _Cooled(stoppable(self.opened(name), self.stopping.sleep), self.stopping.sleep),
             stopping=self.stopping,
             tell=self.tell,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 
 import pytest
@@ -15,7 +16,7 @@ from fastenough.link import BoardGone
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.settings import BoardBusy, Settings
 from tests.support.labgrid_lab import Lab, client, free_port, holder, refused, reserved
-from tests.support.processes import eventually
+from tests.support.processes import eventually, with_words
 from tests.support.ssh_boards import Server
 
 pytestmark = [pytest.mark.machines, pytest.mark.usefixtures("at_lab")]
@@ -83,6 +84,27 @@ def test_a_switch_that_never_answers_is_given_up(lab: Lab, monkeypatch: pytest.M
         assert time.monotonic() - begin < 60
     finally:
         lab.switch.stuck.clear()
+    assert "None" in holder(lab)
+
+
+def test_a_signal_does_not_leave_a_board_without_power(lab: Lab) -> None:
+    """The power cycle ends first, and then the boot."""
+    stopping = threading.Event()
+    lab.switch.said.clear()
+    lab.switch.stuck.set()
+
+    def stop() -> None:
+        assert eventually(lambda: bool(with_words("labgrid_act.py", "cycle")), 60)
+        stopping.set()
+        time.sleep(1.0)
+        lab.switch.stuck.clear()
+
+    stopper = threading.Thread(target=stop, daemon=True)
+    stopper.start()
+    with pytest.raises(KeyboardInterrupt), LabgridBoard("board", sleep=stopping.wait).boot(POWER_CYCLED):
+        pass
+    stopper.join(60)
+    assert lab.switch.said == [("/relay/0/value", b"0"), ("/relay/0/value", b"1")]
     assert "None" in holder(lab)
 
 

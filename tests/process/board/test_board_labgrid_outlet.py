@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from dataclasses import dataclass
 import pytest
 
 from fastenough.board import AS_BOOTED, labgrid
-from fastenough.board.labgrid import POWER_CYCLED, LabgridBoard
+from fastenough.board.labgrid import POWER_CYCLED, LabgridBoard, stoppable
+from fastenough.campaign.stop import StopRequest
 from fastenough.link import BoardGone
 from fastenough.link.ssh import Address, parse_address
 from fastenough.model import FastenoughError
@@ -75,3 +77,45 @@ def test_a_board_that_stays_up_was_not_restarted(monkeypatch: pytest.MonkeyPatch
 def test_without_a_power_cycle_the_uptime_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     links = _links(monkeypatch, iter([OLD_S]))
     assert _up(LabgridBoard("place"), AS_BOOTED) is links[0]
+
+
+def test_a_stop_ends_the_wait_for_a_board(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is requested while the board does not answer."""
+    links = _links(monkeypatch, iter([None] * 10))
+    stopping = StopRequest()
+
+    def sleep(seconds: float) -> bool:
+        if len(links) == 3:
+            stopping.request(signal.SIGINT)
+        return stopping.sleep(seconds)
+
+    board = stoppable(LabgridBoard("place", 60.0), sleep)
+    assert isinstance(board, LabgridBoard)
+    with pytest.raises(KeyboardInterrupt):
+        _up(board, POWER_CYCLED)
+    assert len(links) == 3 and not any(link.is_open for link in links)
+
+
+def test_a_stopped_board_is_not_switched(monkeypatch: pytest.MonkeyPatch) -> None:
+    acts: list[object] = []
+    _links(monkeypatch, iter([]))
+    monkeypatch.setattr(labgrid, "_act", lambda *words: acts.append(words))
+    with pytest.raises(KeyboardInterrupt):
+        _up(LabgridBoard("place", sleep=lambda seconds: True), POWER_CYCLED)
+    assert acts == []
+
+
+def test_the_states_of_a_stoppable_board_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def act(*words: object) -> dict[str, list[str]]:
+        asked.append(words)
+        return {"states": ["off"]}
+
+    monkeypatch.setattr(labgrid, "_act", act)
+    monkeypatch.setenv(labgrid.ENVIRONMENT_SETTING, "env.yaml")
+    stopping = StopRequest()
+    board = stoppable(LabgridBoard("place"), stopping.sleep)
+    for same in (board, stoppable(board, stopping.sleep)):
+        assert same.configurations() == (AS_BOOTED, "off")
+    assert len(asked) == 1

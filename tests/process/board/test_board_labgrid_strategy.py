@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -215,25 +216,34 @@ def test_a_strategy_that_hangs_is_given_up(lab: Lab, environment: Environment, m
     assert with_words("labgrid_act.py", "stuck") == with_words(str(path.with_name("loader"))) == []
 
 
+def _start_bench(configuration: str, store: Path) -> subprocess.Popen[bytes]:
+    """Start a run of the board in this configuration."""
+    words = ("timer", "--board", "labgrid:board", "--configuration", configuration, "--store", str(store))
+    return subprocess.Popen([sys.executable, "-m", "fastenough", "run", *words], cwd=ROOT)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_ends_a_transition_and_the_campaign(
+    number: signal.Signals, lab: Lab, environment: Environment, tmp_path: Path
+) -> None:
+    environment("BootStrategy")
+    bench = _start_bench("stuck", tmp_path / "store")
+    try:
+        assert eventually(lambda: bool(with_words("labgrid_act.py", "stuck")), 60)
+        bench.send_signal(number)
+        assert bench.wait(60) == 128 + number
+    finally:
+        bench.kill()
+        bench.wait()
+    assert eventually(lambda: with_words("labgrid_act.py", "stuck") == [], 4)
+    assert "None" in holder(lab)
+    assert not Store(tmp_path / "store").runs()
+
+
 def test_a_transition_ends_with_a_killed_bench(lab: Lab, environment: Environment, tmp_path: Path) -> None:
     """The place stays acquired, as by any client of labgrid's that is killed, for its user to release or use again."""
     path = environment("BootStrategy")
-    bench = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "fastenough",
-            "run",
-            "timer",
-            "--board",
-            "labgrid:board",
-            "--configuration",
-            "burnt",
-            "--store",
-            str(tmp_path / "store"),
-        ],
-        cwd=ROOT,
-    )
+    bench = _start_bench("burnt", tmp_path / "store")
     loader = str(path.with_name("loader"))
     try:
         assert eventually(lambda: bool(with_words("labgrid_act.py", "burnt")) and bool(with_words(loader)), 60)
