@@ -234,7 +234,7 @@ class LabgridBoard:
 
     def _release(self, journal: Path | None) -> None:
         """Release the place, unless another bench of this user measures there."""
-        with contextlib.suppress(FastenoughError), ExitStack() as stack:
+        with contextlib.suppress(FastenoughError, OSError), ExitStack() as stack:
             try:
                 if journal is not None:
                     stack.enter_context(locked(journal))

@@ -206,7 +206,7 @@ class _Runner:
         if configuration != AS_BOOTED:
             self._report(first, "booting", None)
         try:
-            booted = stack.enter_context(board.boot(configuration))
+            booted = _boot(board, configuration, stack)
             instrument = self.plan.instrument
             return booted, stack.enter_context(open_instrument(instrument, booted)) if instrument else None
         finally:
@@ -286,6 +286,15 @@ class _Runner:
         entries = settings.apply_all(values)
         print_settings(settings.restored, settings.warnings, entries, self.tell)
         return entries
+
+
+def _boot(board: Board, configuration: str, stack: ExitStack) -> Booted:
+    """Boot the board; raise FastenoughError for an error of the system too, such as too many processes."""
+    try:
+        return stack.enter_context(board.boot(configuration))
+    except OSError as error:
+        reason = f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}"
+        raise FastenoughError(f"{board.name} cannot be used in configuration {configuration}: {reason}") from error
 
 
 def _read_again(made: Sequence[Settings], booted: Booted, set_later: Sequence[PlaceEntry]) -> list[RecordedSetting]:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -15,7 +17,7 @@ from fastenough.board.labgrid import POWER_CYCLED, LabgridBoard, stoppable
 from fastenough.campaign.stop import StopRequest
 from fastenough.link import BoardGone
 from fastenough.link.ssh import Address, parse_address
-from fastenough.model import FastenoughError
+from fastenough.model import FastenoughError, NotApplicable
 
 ADDRESS = parse_address("root@board")
 OLD_S = 1000.0
@@ -119,3 +121,15 @@ def test_the_states_of_a_stoppable_board_are_asked_for_once(monkeypatch: pytest.
     for same in (board, stoppable(board, stopping.sleep)):
         assert same.configurations() == (AS_BOOTED, "off")
     assert len(asked) == 1
+
+
+def test_a_place_that_cannot_be_released_does_not_hide_the_error_of_the_boot(monkeypatch: pytest.MonkeyPatch) -> None:
+    def act(place: str, what: str) -> dict[str, object]:
+        if what == "release":
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return {}
+
+    monkeypatch.setattr(labgrid, "_act", act)
+    monkeypatch.delenv(labgrid.ENVIRONMENT_SETTING, raising=False)
+    with pytest.raises(NotApplicable, match="has no NetworkService"), LabgridBoard("place").boot(AS_BOOTED):
+        pass

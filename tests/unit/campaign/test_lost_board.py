@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -98,6 +101,29 @@ def test_no_run_of_a_board_that_another_bench_uses_is_stored(tmp_path: Path) -> 
     with pytest.raises(BoardBusy):
         run_campaign(plan_for("ssh://a", "ssh://b"), store, opened=_BusyBoard, journal=tmp_path / "journal")
     assert not store.runs()
+
+
+class _RefusedBoard(_LostBoard):
+    """A board that cannot be booted, because this machine has too many processes."""
+
+    @contextmanager
+    def boot(self, configuration: str) -> Iterator[Booted]:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        yield
+
+
+def test_an_error_of_the_system_during_a_boot_fails_only_that_configuration(tmp_path: Path) -> None:
+    def opened(name: str) -> _LostBoard:
+        return _RefusedBoard(name) if name == "ssh://a" else _LostBoard(name)
+
+    store = Store(tmp_path / "store")
+    made = run_campaign(plan_for("ssh://a", "ssh://b"), store, opened=opened, journal=tmp_path / "journal")
+    first, second = (store.load(run) for run in made.runs)
+    assert (first.outcome, second.outcome) == (Outcome.FAILED, Outcome.FAILED)
+    assert re.search(f"ssh://a .* as-booted: .*{os.strerror(errno.EAGAIN)}", first.reasons[0])
+    assert "connection reset" in second.reasons[0]
+    with pytest.raises(FastenoughError, match=os.strerror(errno.EAGAIN)):
+        run_campaign(plan_for("ssh://a"), store, opened=opened, journal=tmp_path / "journal")
 
 
 class _SilentBoard(_LostBoard):
