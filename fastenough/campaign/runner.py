@@ -159,7 +159,7 @@ class _Runner:
                 booted, instrument = self._up(board, configuration, specs[0], opening)
                 is_up = True
                 if (kept := self._kept.get((specs[0].board, configuration))) is not None:
-                    _require_same_system(board.name, booted, kept)
+                    require_same_system(board.name, booted, kept)
                 site = self._prepared(board, booted, instrument, opening, bench)
                 opened = opening.pop_all()
         except KeyboardInterrupt:
@@ -362,14 +362,19 @@ def _kept_heads(plan: Plan, store: RunStore, done: Mapping[int, str]) -> dict[tu
         spec = specs[position // per_run]
         if (spec.board, spec.configuration) not in heads:
             head = store.load(done[position]).head
-            if head.configuration is not None and head.configuration.kernel_release is not None:
+            if has_known_kernel(head):
                 heads[spec.board, spec.configuration] = head
     return heads
 
 
-def _require_same_system(board: str, booted: Booted, kept: Head) -> None:
+def has_known_kernel(head: Head) -> bool:
+    """Return whether the head of a run states the kernel that was measured."""
+    return head.configuration is not None and head.configuration.kernel_release is not None
+
+
+def require_same_system(board: str, booted: Booted, kept: Head, otherwise: str = "start a new campaign") -> None:
     """Raise ChangedSystem unless a board runs the kernel of its kept runs, with the same command line, on that
-    machine."""
+    machine; ``otherwise``: what else the user can do."""
     running, earlier = booted.configuration, kept.configuration or Configuration("")
     profile = collect(booted.link, ("kernel", "machine"))
     parts = (
@@ -385,7 +390,7 @@ def _require_same_system(board: str, booted: Booted, kept: Head) -> None:
         what = f"{board} is not the machine of its kept runs (machine ID or hardware differ); connect that one"
     else:
         return
-    raise ChangedSystem(f"{what}, or start a new campaign")
+    raise ChangedSystem(f"{what}, or {otherwise}")
 
 
 def _kernel_version(profile: Mapping[str, Any] | None) -> str | None:

@@ -219,6 +219,12 @@ class _AbCampaign(OneCampaign):
             if all(position in sound for position in pair):
                 self.made |= {position: sound[position] for position in pair}
 
+    def require_same_systems(self, opened: Opened) -> None:
+        """Raise ChangedSystem unless the board is the system of the stored runs, in the configuration of each arm."""
+        for arm, plan in (("A", self.trial.plan), ("B", self.trial.with_change()))[: 2 if self.trial.booted else 1]:
+            stored = [position for position in sorted(self.made) if self.order[position] == arm]
+            self.require_system_of(stored, opened(plan.boards[0]), plan.configurations[0])
+
     @property
     def left(self) -> list[int]:
         """Positions of the remaining runs."""
@@ -312,7 +318,8 @@ def make_ab_test(
     ``on_progress``: also gets the label of the arm.  ``decided``: called after each round from the third on; the test
     ends when it returns true.  ``resume``: continue the newest campaign of the same test if it is incomplete.  SIGINT
     and SIGTERM end the current run and the test.  Raises as ``run_campaign`` and :func:`require_changeable` do,
-    BadInput for a deterministic board, NotApplicable if nothing can be measured here, RunFailed if a run fails.
+    ChangedSystem if the board is not the system of the stored runs, BadInput for a deterministic board, NotApplicable
+    if nothing can be measured here, RunFailed if a run fails.
     """
     if any(map(is_deterministic, trial.plan.boards)):
         raise BadInput("on a deterministic board each pair repeats the first and adds no evidence; use fastenough ab")
@@ -321,6 +328,7 @@ def make_ab_test(
         campaign.resume()
     left = [] if campaign.is_decided(decided) else campaign.left
     if left:
+        campaign.require_same_systems(opened)
         require_changeable(trial, opened)
     progress = _AbProgress(trial, campaign.campaign, len(left), on_progress)
     for done, position in enumerate(left):

@@ -452,7 +452,8 @@ def make_hunt(
     replays the results of the stored trials.
 
     SIGINT and SIGTERM end the current trial in order, and the hunt.  Raises like ``run_campaign``, BadInput if the
-    hunt is too short, NotApplicable if no load can be tried on this board.
+    hunt is too short, ChangedSystem if the board is not the system of the stored trials, NotApplicable if no load can
+    be tried on this board.
     """
     hunt.extent.require_enough(len(hunt.fixed))
     trials, begun_s = _HuntCampaign(store, hunt), time.monotonic()
@@ -465,6 +466,7 @@ def make_hunt(
             board = opened(hunt.plan.boards[0])
             opened = _BootedOnce(board, stack.enter_context(board.boot(AS_BOOTED))).opened
         if trials.notes:
+            trials.require_system_of(list(trials.notes), opened(hunt.plan.boards[0]), AS_BOOTED)
             ground = trials.notes[0].ground
         else:
             ground = examine_board(opened(hunt.plan.boards[0]), hunt.only)

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fastenough.board import Board
+from fastenough.campaign.runner import has_known_kernel, require_same_system
 from fastenough.campaign.transcript import Writer
 from fastenough.model import BadInput
 from fastenough.recording import Recording
@@ -40,6 +42,15 @@ class OneCampaign:
         if any(run.state == "running" for run in mine):
             raise BadInput(f"campaign {self.campaign} is being measured by another bench; wait for it, or stop it")
         return mine
+
+    def require_system_of(self, positions: Sequence[int], board: Board, configuration: str) -> None:
+        """Raise ChangedSystem unless the board, in this configuration, is the system of the stored runs at these
+        positions; if their system is unknown, the board is not booted."""
+        heads = (self.load(self.made[position]).head for position in positions)
+        kept = next(filter(has_known_kernel, heads), None)
+        if kept is not None:
+            with board.boot(configuration) as booted:
+                require_same_system(board.name, booted, kept, "omit --resume to start anew")
 
     def placed(self, sha256: str, planned: tuple[str, ...]) -> Writer:
         """Begin the run at the current position; ``planned``: titles of all runs."""

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,13 +13,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fastenough.board import open_board
+from fastenough.board import AS_BOOTED, Booted
 from fastenough.campaign import Entry, Plan
+from fastenough.campaign.runner import ChangedSystem
 from fastenough.campaign.stop import StopRequest
 from fastenough.hunt.extent import SearchTime
 from fastenough.jobs import hunt as hunting
 from fastenough.jobs.hunt import BoardCapacity, Hunt, HuntResult, _HuntCampaign, make_hunt
 from fastenough.jobs.hunt_report import conclude_hunt
+from fastenough.link import FakeLink
+from fastenough.model import Configuration
 from fastenough.report.document import Text
 from fastenough.store import Store
 from tests.support import recordings
@@ -31,6 +35,7 @@ class _Bench:
     """Stands in for the board; it stops the hunt in the trial with the number ``last``.
 
     ``measured``: position and requested load of each trial.  ``loads``: loads that trials have instead, by position.
+    ``kernel``: the release that the board runs, unknown if empty.
     """
 
     folder: Path
@@ -38,6 +43,15 @@ class _Bench:
     measured: list[tuple[int, str]] = field(default_factory=list)
     loads: dict[int, str] = field(default_factory=dict)
     marks: tuple[str, ...] = ()
+    kernel: str = ""
+    name: str = "local"
+
+    def configurations(self) -> tuple[str, ...]:
+        return (AS_BOOTED,)
+
+    @contextmanager
+    def boot(self, configuration: str) -> Iterator[Booted]:
+        yield Booted(FakeLink({}), Configuration(configuration, self.kernel or None), "probe")
 
     def measure(
         self,
@@ -59,7 +73,10 @@ class _Bench:
         plan_of_run = recordings.Plan(
             values, run_id=writer.id, load=load, views=("wakeup_corrected",), marks=self.marks
         )
-        for line in recordings.write(self.folder / "scratch", plan_of_run).read_bytes().splitlines(keepends=True):
+        content = recordings.write(self.folder / "scratch", plan_of_run).read_bytes()
+        if self.kernel:
+            content = content.replace(b'"kernel_release":null', f'"kernel_release":"{self.kernel}"'.encode())
+        for line in content.splitlines(keepends=True):
             writer.line(line)
         writer.end()
         return SimpleNamespace(stopped=False, signal=0, runs=(writer.id,))
@@ -67,7 +84,7 @@ class _Bench:
     def hunt(self, store: Store, last: int, *, resume: bool = False) -> HuntResult:
         self.last, self.measured = last, []
         hunt = Hunt(PLAN, SearchTime(1800.0), fixed=("none", "cpu"))
-        return make_hunt(hunt, store, lambda progress, ask: None, opened=open_board, resume=resume)
+        return make_hunt(hunt, store, lambda progress, ask: None, opened=lambda name: self, resume=resume)
 
 
 @pytest.fixture
@@ -108,6 +125,19 @@ def test_a_stored_trial_of_another_load_and_those_after_it_are_not_used(tmp_path
     bench.loads = {}
     again = bench.hunt(store, 4, resume=True)
     assert again.runs[:3] == first.runs[:3] and [position for position, _ in bench.measured] == [3, 4]
+
+
+def test_a_hunt_is_resumed_only_on_the_system_of_its_trials(tmp_path: Path, bench: _Bench) -> None:
+    """The kernel may have been upgraded between the two parts of the hunt."""
+    store, bench.kernel = Store(tmp_path / "store"), "6.1.0-30-amd64"
+    first = bench.hunt(store, 3)
+    bench.kernel = "6.1.0-31-amd64"
+    with pytest.raises(ChangedSystem, match=r"kernel 6\.1\.0-31-amd64, .* had 6\.1\.0-30-amd64; .*omit --resume"):
+        bench.hunt(store, 5, resume=True)
+    assert not bench.measured
+    bench.kernel = "6.1.0-30-amd64"
+    assert bench.hunt(store, 5, resume=True).runs[:3] == first.runs
+    assert [position for position, _ in bench.measured] == [3, 4, 5]
 
 
 def test_a_hunt_stopped_in_its_first_trial_is_no_failure(tmp_path: Path, bench: _Bench) -> None:

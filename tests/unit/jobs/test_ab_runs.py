@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from fastenough.board import Booted
 from fastenough.campaign import Entry, Plan
-from fastenough.jobs.ab import AbTest, _AbCampaign, require_visible
+from fastenough.campaign.runner import ChangedSystem
+from fastenough.jobs.ab import AbTest, _AbCampaign, make_ab_test, require_visible
 from fastenough.jobs.audit import trials
-from fastenough.model import NotApplicable
+from fastenough.link import FakeLink
+from fastenough.model import Configuration, NotApplicable
 from fastenough.recording.head import RecordedSetting
 from fastenough.store import Store
 
@@ -37,6 +43,52 @@ def test_runs_keep_their_arms_and_their_pairs(tmp_path: Path, missing: list[int]
         assert pair.change_first == (int(pair.with_change.run_id) < int(pair.without.run_id))
     assert result.rounds == sum({2 * r, 2 * r + 2} <= set(whole) for r in range(0, 10, 2))
     assert len(result.runs) == len(result.order) == 20 - len(missing)
+
+
+@dataclass
+class _Board:
+    """A board that runs the kernel that its configuration names."""
+
+    name: str = "local"
+
+    def configurations(self) -> tuple[str, ...]:
+        return ("6.1", "6.2", "6.3")
+
+    @contextmanager
+    def boot(self, configuration: str) -> Iterator[Booted]:
+        yield Booted(FakeLink({}), Configuration(configuration, configuration), "probe")
+
+
+@pytest.mark.parametrize(
+    ("kernels", "booted", "changed"),
+    [
+        ({"A": "6.1", "B": "6.1"}, "", None),
+        ({"A": "6.0", "B": "6.0"}, "", "kernel 6.1, .* had 6.0"),
+        ({"A": "6.1", "B": "6.2"}, "6.2", None),
+        ({"A": "6.1", "B": "6.3"}, "6.2", "kernel 6.2, .* had 6.3"),
+    ],
+)
+def test_a_test_is_resumed_only_on_the_systems_of_its_runs(
+    kernels: dict[str, str], booted: str, changed: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def resume(campaign: _AbCampaign) -> None:
+        campaign.made = {position: campaign.order[position] for position in (0, 1)}
+
+    def load(campaign: _AbCampaign, run: str) -> Any:
+        return SimpleNamespace(
+            head=SimpleNamespace(configuration=Configuration("", kernels[run]), profile=None, machine=None)
+        )
+
+    def reached(*_: object) -> None:
+        raise NotApplicable("the next run would be made")
+
+    monkeypatch.setattr(_AbCampaign, "resume", resume)
+    monkeypatch.setattr(_AbCampaign, "load", load)
+    monkeypatch.setattr("fastenough.jobs.ab.require_changeable", reached)
+    plan = Plan("ab", (Entry("timer", ("none",), 0.2, {}),), boards=("local",), configurations=("6.1",))
+    trial = AbTest(plan, {} if booted else {"swappiness": "1"}, 5, booted)
+    with pytest.raises(ChangedSystem if changed else NotApplicable, match=changed):
+        make_ab_test(trial, Store(tmp_path), lambda *_: None, opened=lambda name: _Board(), resume=True)
 
 
 def _holding(us: int | None) -> Any:
