@@ -10,6 +10,7 @@ from typing import Any
 from fastenough.analysis.keys import (
     FOR_COMPARING,
     FOR_MERGING,
+    KERNEL,
     KEYED_FACTS,
     MACHINE,
     RUN_KEYS,
@@ -18,6 +19,7 @@ from fastenough.analysis.keys import (
     Forbids,
     Key,
     UnknownValue,
+    without_build_id,
 )
 from fastenough.model import Series
 from fastenough.recording import Recording
@@ -156,12 +158,12 @@ def _as_text(keys: Sequence[Key], values: Values) -> str:
 
 
 def group_text(recording: Recording) -> str:
-    """Equal for runs of one machine that may be merged, as one string to group by: the keys of the run and of all its
-    series, without the machine, which two runs can have in common and show in part only."""
+    """Equal for runs of one machine and one build of the kernel that may be merged, as one string to group by: the keys
+    of the run and of all its series."""
     keys = [key for key in RUN_KEYS if key.name != MACHINE]
-    return "\n".join(
-        [_as_text(keys, run_values(recording)), *(kind_text(recording, series) for series in recording.series)]
-    )
+    values = run_values(recording)
+    values[KERNEL] = without_build_id(values[KERNEL])
+    return "\n".join([_as_text(keys, values), *(kind_text(recording, series) for series in recording.series)])
 
 
 def _system_values(recording: Recording) -> Values:

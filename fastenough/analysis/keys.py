@@ -138,6 +138,27 @@ def _may_be_one_machine(first: list[str] | None, second: list[str] | None) -> bo
     return is_same_machine(frozenset(first or ()), frozenset(second or ())) is not False
 
 
+_BUILD_ID = "build_id"
+
+
+def build_id_of(head: Head) -> str | None:
+    """The build ID of the kernel; None if it is unknown, as in recordings of older versions."""
+    kernel = (head.profile or {}).get("kernel")
+    build_id = kernel.get(_BUILD_ID) if isinstance(kernel, Mapping) else None
+    return build_id if isinstance(build_id, str) else None
+
+
+def without_build_id(kernel: Any) -> Any:
+    """A kernel by what each recording has of it."""
+    return {name: part for name, part in kernel.items() if name != _BUILD_ID} if isinstance(kernel, dict) else kernel
+
+
+def _may_be_one_kernel(first: Any, second: Any) -> bool:
+    """Whether all parts agree; an unknown build ID agrees with every other one."""
+    build_ids = [kernel.get(_BUILD_ID) if isinstance(kernel, dict) else None for kernel in (first, second)]
+    return first == second or (None in build_ids and without_build_id(first) == without_build_id(second))
+
+
 def _processor(head: Head, series: Series | None) -> Any:
     cpu = _fact("cpu")(head, series)
     return {name: value for name, value in cpu.items() if name != "microcode"} if isinstance(cpu, dict) else cpu
@@ -265,6 +286,8 @@ def _tool(head: Head, _: Series | None) -> dict[str, Any]:
 
 MACHINE = "machine"
 """Name of the key and of the fact."""
+KERNEL = "kernel"
+"""Name of the key and of the fact."""
 
 RUN_KEYS: tuple[Key, ...] = (
     Key("probe", Forbids.BOTH, _head("probe"), "another probe measures another activation", titled=True),
@@ -288,11 +311,13 @@ RUN_KEYS: tuple[Key, ...] = (
     ),
     Key("configuration", Forbids.MERGING, _configuration, "a verdict applies to what was booted", titled=True),
     Key(
-        "kernel",
+        KERNEL,
         Forbids.MERGING,
-        _fact("kernel", "release", "version", "preemption"),
-        "the kernel decides when a task runs",
+        _fact(KERNEL, "release", "version", "preemption", _BUILD_ID),
+        "the kernel decides when a task runs; where both runs have its build ID, it must agree: a release can be "
+        "built several times",
         titled=True,
+        agree=_may_be_one_kernel,
     ),
     Key(
         "kernel configuration",
@@ -408,7 +433,7 @@ SERIES_KEYS: tuple[Key, ...] = (
 )
 """Keys of a series that must agree; the CPU may differ."""
 
-_OF_SYSTEM = ("board", MACHINE, "configuration", "kernel", "kernel configuration", "command line")
+_OF_SYSTEM = ("board", MACHINE, "configuration", KERNEL, "kernel configuration", "command line")
 SYSTEM_KEYS = tuple(key for key in RUN_KEYS if key.name in _OF_SYSTEM)
 """Keys of what was booted, and where: a system that is to be measured under each load."""
 

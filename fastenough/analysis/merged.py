@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastenough.analysis.differences import difference, group_text, kind_text, run_values, series_values
-from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, SERIES_KEYS
+from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, SERIES_KEYS, build_id_of
 from fastenough.analysis.machine import cpus_in_use
 from fastenough.analysis.resampling import Blocks, blocks_of, with_missed
 from fastenough.model import BadInput, Machines, Role, Series
@@ -44,7 +44,8 @@ def grouped(recordings: Iterable[Recording]) -> list[list[Recording]]:
     alike: dict[str, list[Recording]] = {}
     for recording in recordings:
         alike.setdefault(group_text(recording), []).append(recording)
-    return [group for members in alike.values() for group in _by_machine(members)]
+    machines = (machine for members in alike.values() for machine in _by_machine(members))
+    return [group for members in machines for group in _by_kernel_build(members)]
 
 
 def _by_machine(recordings: Sequence[Recording]) -> list[list[Recording]]:
@@ -53,6 +54,16 @@ def _by_machine(recordings: Sequence[Recording]) -> list[list[Recording]]:
     groups: dict[int, list[Recording]] = {}
     for recording in recordings:
         groups.setdefault(machines.number(recording.head.machine) or 0, []).append(recording)
+    return list(groups.values())
+
+
+def _by_kernel_build(recordings: Sequence[Recording]) -> list[list[Recording]]:
+    """The recordings of each build of the kernel; those without a build ID are with the first one."""
+    build_ids = [build_id_of(recording.head) for recording in recordings]
+    first = next(filter(None, build_ids), None)
+    groups: dict[str | None, list[Recording]] = {}
+    for recording, build_id in zip(recordings, build_ids, strict=True):
+        groups.setdefault(build_id or first, []).append(recording)
     return list(groups.values())
 
 

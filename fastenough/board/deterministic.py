@@ -74,7 +74,7 @@ class DeterministicBoard:
             shutil.rmtree(directory, ignore_errors=True)
 
 
-_FILES = sorted({pattern for fact in FACTS for pattern in fact.files})
+_FILES = sorted({pattern for fact in FACTS for pattern in (*fact.files, *fact.binary_files)})
 _COMMANDS = sorted({command for fact in FACTS for command in fact.commands})
 
 

@@ -379,7 +379,8 @@ def require_same_system(board: str, booted: Booted, kept: Head, otherwise: str =
     profile = collect(booted.link, ("kernel", "machine"))
     parts = (
         ("kernel", running.kernel_release, earlier.kernel_release),
-        ("kernel version", _kernel_version(profile), _kernel_version(kept.profile)),
+        ("kernel version", _kernel_part(profile, "version"), _kernel_part(kept.profile, "version")),
+        ("kernel build ID", _kernel_part(profile, "build_id"), _kernel_part(kept.profile, "build_id")),
         ("kernel configuration", running.kernel_config_sha256, earlier.kernel_config_sha256),
         ("kernel command line", running.command_line, earlier.command_line),
     )
@@ -393,7 +394,7 @@ def require_same_system(board: str, booted: Booted, kept: Head, otherwise: str =
     raise ChangedSystem(f"{what}, or {otherwise}")
 
 
-def _kernel_version(profile: Mapping[str, Any] | None) -> str | None:
-    """Return the build of the kernel in a profile, which may change while its release does not; None: unknown."""
+def _kernel_part(profile: Mapping[str, Any] | None, name: str) -> str | None:
+    """Return a part of the kernel in a profile, which may change while its release does not; None: unknown."""
     kernel = (profile or {}).get("kernel")
-    return kernel.get("version") if isinstance(kernel, Mapping) else None
+    return kernel.get(name) if isinstance(kernel, Mapping) else None

@@ -60,9 +60,10 @@ class Inputs:
 class Fact:
     """One fact of a profile.
 
-    ``files`` may hold patterns; a command is one line, split at blanks.  ``further`` names files that are known only
-    once those were read, and raises nothing.  ``parse`` returns what JSON can hold, or raises Absent.  A ``volatile``
-    fact changes from run to run on the same board and stays out of the profile's hash.
+    ``files`` may hold patterns.  ``parse`` gets the content of ``binary_files`` in hexadecimal.  A command is one
+    line, split at blanks.  ``further`` names files that are known only once those were read, and raises nothing.
+    ``parse`` returns what JSON can hold, or raises Absent.  A ``volatile`` fact changes from run to run on the same
+    board and stays out of the profile's hash.
     """
 
     name: str
@@ -71,3 +72,4 @@ class Fact:
     commands: tuple[str, ...] = ()
     volatile: bool = False
     further: Callable[[Inputs], list[str]] | None = None
+    binary_files: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ _VERSION = "/proc/sys/kernel/version"
 _REALTIME = "/sys/kernel/realtime"
 _PREEMPT_DEBUG = "/sys/kernel/debug/sched/preempt"
 _CMDLINE = "/proc/cmdline"
+_NOTES = "/sys/kernel/notes"
 _CONFIGS = ("/proc/config.gz", "/boot/config-*", "/lib/modules/*/config")
 
 _OF_INTEREST = re.compile(
@@ -24,13 +25,21 @@ _OF_INTEREST = re.compile(
 )
 
 
+_BUILD_ID = re.compile(rb"(?:\x04\0{3}(?P<little>.)\0{3}\x03\0{3}|\0{3}\x04\0{3}(?P<big>.)\0{3}\x03)GNU\0", re.DOTALL)
+"""Header of the ELF note NT_GNU_BUILD_ID in either byte order: size of the name, size of the ID, type, name."""
+
+
 class KernelFact(TypedDict):
-    """Release, version, preemption model and taint, None if unknown."""
+    """Release, version, preemption model, taint and build ID (in hexadecimal), None if unknown.
+
+    The linker makes the build ID from the content of the kernel: two builds of one release differ in it.
+    """
 
     release: str
     version: str
     preemption: str
     tainted: int | None
+    build_id: str | None
 
 
 class KernelConfigFact(TypedDict):
@@ -66,6 +75,16 @@ def parse_preemption(version: str, realtime: str | None, chosen: str, options: d
     return "preempt" if "PREEMPT" in version.split() else "stock"
 
 
+def parse_build_id(notes: bytes) -> str | None:
+    """The build ID in the notes of a kernel, None if they have none."""
+    header = _BUILD_ID.search(notes)
+    if header is None:
+        return None
+    size = (header["little"] or header["big"])[0]
+    build_id = notes[header.end() : header.end() + size]
+    return build_id.hex() if len(build_id) == size > 0 else None
+
+
 def parse_config(text: str) -> dict[str, str]:
     """All options that are set, by name."""
     pairs = (line.partition("=") for line in text.splitlines() if line.startswith("CONFIG_"))
@@ -94,6 +113,7 @@ def _kernel(inputs: Inputs) -> KernelFact:
         "version": version,
         "preemption": preemption,
         "tainted": inputs.number("/proc/sys/kernel/tainted"),
+        "build_id": parse_build_id(bytes.fromhex(inputs.get(_NOTES) or "")),
     }
 
 
@@ -120,6 +140,7 @@ FACTS = (
         "kernel",
         _kernel,
         files=(_RELEASE, _VERSION, _REALTIME, _PREEMPT_DEBUG, _CMDLINE, *_CONFIGS, "/proc/sys/kernel/tainted"),
+        binary_files=(_NOTES,),
     ),
     Fact("kernel_config", _config, files=(_RELEASE, *_CONFIGS)),
     Fact("cmdline", _cmdline, files=(_CMDLINE,)),

@@ -15,18 +15,31 @@ _GROUPED_BY_LOAD = ("load", "load's commands")
 _OF_THE_ACT = ("act", "parameters", "settings")
 """Keys of the act, which distinguish runs of one probe only."""
 _BOOTED = ("board", "configuration")
+_RELEASE, _BUILD_ID = "release", "build_id"
+_SHORT_ID_DIGITS = 12
 _OF_A_THREAD = " of thread "
 
 
 def _short(name: str, value: Any) -> str:
     if name == "kernel" and isinstance(value, dict):
-        return str(value.get("release", value))
+        return ", ".join(f"build {item}" if part == _BUILD_ID else str(item) for part, item in value.items())
     if isinstance(value, dict):
         return ", ".join(dict.fromkeys(_leaves(value)))
     if isinstance(value, list):
         value = ", ".join(map(str, value)) or "none"
     text = "none" if value is None else str(value)
     return text if name in _PLAIN else f"{name} {text}"
+
+
+def _kernel_parts(value: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The release of a kernel, and for each other kernel of that release the first part in which they differ."""
+    alike = (other for other in others if other.get(_RELEASE) == value.get(_RELEASE))
+    differing = (next((part for part in value if other.get(part) != value[part]), None) for other in alike)
+    names = dict.fromkeys((_RELEASE, *filter(None, differing)))
+    parts = {name: value[name] for name in names if value.get(name) is not None}
+    if not parts:  # the fact is absent
+        return dict(value)
+    return {name: item[:_SHORT_ID_DIGITS] if name == _BUILD_ID else item for name, item in parts.items()}
 
 
 def _leaves(value: Mapping[str, Any]) -> Iterator[str]:
@@ -108,8 +121,10 @@ def _differing(name: str, values: Values, runs: Sequence[Values], stated: bool) 
         return _differing_settings(values, compared, stated)
     if name == "marks":
         return [mark for mark in value if any(mark not in other for other in others)]
-    if name == "kernel" or not isinstance(value, dict):
+    if not isinstance(value, dict):
         return value
+    if name == "kernel":
+        return _kernel_parts(value, [other for other in others if isinstance(other, dict)])
     return {
         part: _unlike(item, [other.get(part) for other in others if isinstance(other, dict)])
         for part, item in value.items()

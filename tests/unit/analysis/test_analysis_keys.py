@@ -157,6 +157,22 @@ def test_a_thread_of_another_number_is_the_same_and_of_another_name_is_not(tmp_p
             _merge(one, other)
 
 
+def _of_build(tmp_path: Path, run_id: str, build_id: str | None) -> Recording:
+    return _changed(_run(tmp_path), _profile(kernel=PROFILE["kernel"] | {"build_id": build_id}), run_id)
+
+
+def test_two_builds_of_one_kernel_are_not_merged_and_an_unknown_one_is_with_the_first(tmp_path: Path) -> None:
+    older, first, second = _run(tmp_path), _of_build(tmp_path, "run-2", "ab12"), _of_build(tmp_path, "run-3", "cd34")
+    assert grouped([older, first, second]) == [[older, first], [second]]
+    assert _merge(older, first) == 2 * older.totals[0].total
+    with pytest.raises(MixedRuns, match="different kernel: build_id: 'ab12' against 'cd34'"):
+        _merge(first, second)
+    assert compare(older, first)[0].differences == ()
+    assert compare(first, second)[0].differences == ("different kernel: build_id: 'ab12' against 'cd34'",)
+    titles = [group.title for group in make_context([first, second], judge([first, second])).groups]
+    assert [title.rpartition("build ")[2] for title in titles] == ["ab12", "cd34"]
+
+
 @pytest.mark.parametrize("name", ["affinity", "housekeeping"])
 def test_ranges_of_cpus_are_the_same_as_each_cpu(tmp_path: Path, name: str) -> None:
     def with_cpus(run_id: str, cpus: str) -> Recording:

@@ -30,7 +30,8 @@ PLAN = Plan("test", (Entry("timer", ("none", "full"), 1.0, {}),), boards=(BOARD,
 BOOTED = Configuration("as-booted", "6.1.0-30-amd64", "c" * 64, "quiet isolcpus=1")
 MACHINE = ["a" * 64]
 VERSION = "#1 SMP PREEMPT_RT Debian 6.1.148-1"
-PROFILE = {"machine": MACHINE, "kernel": {"release": BOOTED.kernel_release, "version": VERSION}}
+KERNEL = {"release": BOOTED.kernel_release, "version": VERSION, "build_id": "cd34"}
+PROFILE: dict[str, Any] = {"machine": MACHINE, "kernel": KERNEL}
 
 
 class _Reached(FastenoughError):
@@ -100,6 +101,8 @@ def _resume(store: Store, booted: Configuration, profile: dict[str, Any], patch:
             r"6\.1\.0-31.*6\.1\.0-30",
         ),
         (BOOTED, PROFILE | {"kernel": {"version": "#2 SMP"}}, f"kernel version #2 SMP, .* {VERSION}; boot that"),
+        (BOOTED, PROFILE | {"kernel": KERNEL | {"build_id": "ab12"}}, "kernel build ID ab12, .* cd34; boot"),
+        (BOOTED, PROFILE | {"kernel": KERNEL | {"build_id": None}}, None),
         (Configuration("as-booted", "6.1.0-30-amd64", "d" * 64, "quiet isolcpus=1"), PROFILE, "kernel configuration d"),
         (Configuration("as-booted", "6.1.0-30-amd64", "c" * 64, "quiet"), PROFILE, "command line quiet, .* isolcpus=1"),
         (BOOTED, PROFILE | {"machine": ["b" * 64]}, "not the machine"),

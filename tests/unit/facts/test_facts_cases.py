@@ -9,6 +9,7 @@ import os
 import platform
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from fastenough.facts.cpu import cpu_list
 from fastenough.facts.disturbance import parse_steal_ns
 from fastenough.facts.fact import Absent
 from fastenough.facts.interrupts import parse_interrupts
-from fastenough.facts.kernel import parse_preemption
+from fastenough.facts.kernel import parse_build_id, parse_preemption
 from fastenough.facts.tasks import all_tasks, parse_task
 from fastenough.link import FakeLink, LocalLink, read_matching
 from fastenough.loads.proof import look
@@ -247,6 +248,31 @@ def test_preemption(version: str, realtime: str | None, chosen: str, options: di
 def test_real_time_cores(files: dict[str, str], outputs: dict[str, str], expected: dict[str, object]) -> None:
     """A library without its core is not a core."""
     assert collect(FakeLink(files, outputs), {"real_time_core"})["real_time_core"] == expected
+
+
+@pytest.mark.parametrize(
+    ("notes", "expected"),
+    [
+        ("04000000 02000000 03000000 474e5500 a10a", "a10a"),
+        ("06000000 01000000 01010000 4c696e757800 0000 00000000 04000000 02000000 03000000 474e5500 0aff0000", "0aff"),
+        ("00000004 00000002 00000003 474e5500 a10a", "a10a"),
+        ("04000000 04000000 03000000 474e5500 a10a", None),
+        ("04000000 00000000 03000000 474e5500", None),
+        ("04000000 02000000 01000000 474e5500 a10a", None),
+        ("", None),
+    ],
+)
+def test_the_build_id_of_a_kernel_is_in_its_notes_in_either_byte_order(notes: str, expected: str | None) -> None:
+    """A note that ends before its ID, of another type, or none at all: unknown."""
+    assert parse_build_id(bytes.fromhex(notes)) == expected
+
+
+def test_bytes_of_a_binary_file_reach_its_fact_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = bytes(range(256))
+    link = FakeLink({"/proc/sys/kernel/osrelease": "6.1", "/proc/sys/kernel/version": "#1"})
+    monkeypatch.setattr(link, "read", {"/sys/kernel/notes": content}.__getitem__)
+    (fact,) = (fact for fact in FACTS if fact.name == "kernel")
+    assert gather(link, [replace(fact, files=())]).files == {"/sys/kernel/notes": content.hex()}
 
 
 def test_cpu_lists() -> None:
