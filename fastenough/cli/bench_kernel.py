@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +13,15 @@ import click
 
 from fastenough.cli.commands import Group
 from fastenough.cli.options import json_option
-from fastenough.cli.output import print_json, say
+from fastenough.cli.output import clean, print_json, say
 from fastenough.cli.progress import Work
+from fastenough.model import FastenoughError
 from fastenough.virtual.custom_kernels import register_kernel, require_custom_name
 from fastenough.virtual.kernel_build import build_kernel, require_packages
 from fastenough.virtual.kernel_config import ARCHITECTURES, all_options
 from fastenough.virtual.kernel_source import find_source
+from fastenough.virtual.kernels import Kernel
+from fastenough.virtual.module import build_guest_modules
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -73,6 +77,16 @@ def print_build(build: KernelBuild, as_json: bool) -> None:
     print(f"  bench    fastenough bench up --kernel {build.kernel}")
 
 
+def _module_fault(kernel: Kernel, work: Work) -> str:
+    """Build the modules of guests before the source changes; the reason why they do not build, or an empty text."""
+    work.step(f"kernel {kernel.name}: compiling modules of guests")
+    try:
+        build_guest_modules(kernel)
+    except FastenoughError as error:
+        return str(error)
+    return ""
+
+
 @click.group("kernel", cls=Group)
 def command() -> None:
     """Build kernels for the virtual bench.
@@ -101,4 +115,9 @@ def build_command(*, source: str, fragments: tuple[Path, ...], rt: bool, arch: s
         tree = find_source(source)
         built = build_kernel(tree, arch, options, lambda step: work.step(f"kernel {name}: {step}"))
         kernel = register_kernel(name, built.files)
+        fault = _module_fault(kernel, work) if tree.version is None else ""
+    if fault:
+        print(
+            f"warning: kernel {name} has no kernel tasks (x86-64: no virtual guests): {clean(fault)}", file=sys.stderr
+        )
     print_build(KernelBuild(name, kernel.release, arch, tree.identity, len(options), built.built), as_json)

@@ -92,9 +92,14 @@ def _sources(folder: Path) -> dict[Path, str]:
 
 
 def _key(kernel: Kernel, sources: Iterable[Path], variables: Sequence[str]) -> str:
-    digest = hashlib.sha256("\0".join((kernel.release, *variables)).encode())
+    """Key of a module in the cache.  It depends on the image: two builds of one release may differ in their structures.
+
+    In a build directory of the bench the symbols are those of the last image, and so in no key.
+    """
+    digest = hashlib.sha256("\0".join((kernel.release, file_hash(kernel.image), *variables)).encode())
     symbols = kernel.headers / "Module.symvers"
-    for source in (*sources, *([symbols] if symbols.is_file() else ())):
+    is_of_image = symbols.is_file() and not (kernel.headers / IMAGE_RECORD).is_file()
+    for source in (*sources, *([symbols] if is_of_image else ())):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -116,19 +121,28 @@ def build_module(kernel: Kernel, folder: Path = SOURCES, variables: Sequence[str
             f"cannot build a module for kernel {kernel.name}: its headers are missing; name the "
             "folder in which it was built (fastenough bench up --headers)"
         )
-    if not has_headers(kernel):
-        raise NotApplicable(
-            f"cannot build a module for kernel {kernel.name}: its source was changed and built again since; "
-            "build each kernel from a separate directory (git worktree)"
-        )
     sources = _sources(folder)
     variables = (*kernel.make, *variables)
     compiler(kernel.arch)
     with cache_lock() as cache:
         built = cache / "modules" / kernel.release / f"{folder.name}-{_key(kernel, sources, variables)}"
         if not built.is_dir():
+            if not has_headers(kernel):
+                raise NotApplicable(
+                    f"cannot build a module for kernel {kernel.name}: its source was changed and built again since; "
+                    "build each kernel from a separate directory (git worktree)"
+                )
             _build(kernel, sources, built, variables)
         return next(built.glob("*.ko"))
+
+
+def build_guest_modules(kernel: Kernel) -> None:
+    """Build the modules that guests of every kernel use, which a later build of the same directory then leaves usable.
+
+    Raises as :func:`build_module` does.
+    """
+    for folder in (SOURCES, SOURCES / "inject", *(SOURCES / name for name in kernel.machine.pins.modules)):
+        build_module(kernel, folder)
 
 
 def _build(kernel: Kernel, sources: Mapping[Path, str], built: Path, variables: Sequence[str]) -> None:

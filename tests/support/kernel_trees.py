@@ -21,6 +21,7 @@ allnoconfig:
 	@grep -v CONFIG_DROPPED $(KCONFIG_ALLCONFIG) >$(O)/.config
 	@mkdir -p $(O)/include/generated
 	@echo '#define UTS_RELEASE "6.99$(LOCALVERSION)"' >$(O)/include/generated/utsrelease.h
+	@printf 'modules:\n\t@cat $(O)/arch/arm64/boot/Image >$$(M)/test.ko\n' >$(O)/Makefile
 Image:
 	@test ! -e $(CURDIR)/broken.c || { echo 'broken.c:7:1: error: no such thing' >&2; false; }
 	@mkdir -p $(O)/arch/arm64/boot && echo "$(ARCH) $(CROSS_COMPILE) $(CC) $(KBUILD_BUILD_HOST)" >>$(O)/made
@@ -34,7 +35,7 @@ modules_install:
 	@if test -e $(CURDIR)/module; then cat $(CURDIR)/module >$(INSTALLED)/test.ko; fi
 """
 """Its release is 6.99.  It does not build beside a file ``broken.c``; a file ``content`` becomes part of the image, and
-a file ``module`` becomes a module ``test``."""
+a file ``module`` becomes a module ``test``.  Each module that is built for it is a copy of its image."""
 
 
 def install_tools(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from fastenough.virtual.custom_kernels import find_kernel
 from fastenough.virtual.kernel_build import build_key, missing_packages
 from fastenough.virtual.kernel_config import all_options, dropped_options, fragment_text, read_options
 from fastenough.virtual.kernel_source import KernelSource, find_source
-from fastenough.virtual.module import build_module, has_headers
+from fastenough.virtual.module import SOURCES, build_module, has_headers
 from tests.support.json_documents import require_valid
 from tests.support.kernel_trees import MAKEFILE, TOOLS, install_tools
 
@@ -88,11 +88,29 @@ def test_each_build_of_a_directory_is_a_kernel_of_its_own(tree: Path) -> None:
     assert [kernel.image.read_bytes()[-1:] for kernel in kernels] == [b"1", b"2"]
     assert [kernel.module("test") for kernel in kernels] == [b"1", b"2"]
     assert [has_headers(kernel) for kernel in kernels] == [False, True], "the headers are those of the last build"
+    assert [build_module(kernel).read_bytes() for kernel in kernels] == [
+        kernel.image.read_bytes() for kernel in kernels
+    ]
     with pytest.raises(NotApplicable, match="before"):
-        build_module(kernels[0])
+        build_module(kernels[0], SOURCES / "rtdm")
     (tree / "broken.c").touch()
     assert build(tree).exit_code != 0
     assert not has_headers(kernels[1]), "an incomplete build may have changed them"
+
+
+def test_a_module_is_that_of_the_image_whose_name_it_is_built_for(tree: Path) -> None:
+    """A name stays, and the release as well; the structures of the kernel may have changed."""
+    for content in ("1", "2"):
+        (tree / "content").write_text(content)
+        assert build(tree).exit_code == 0
+        assert build_module(find_kernel("own")).read_bytes()[-1:] == content.encode()
+
+
+def test_a_kernel_whose_modules_do_not_build_is_registered_with_the_reason(tree: Path) -> None:
+    (tree / "Makefile").write_text(MAKEFILE.replace("@cat $(O)/arch", "@cat $(O)/no-such-folder"))
+    done = build(tree)
+    assert done.exit_code == 0
+    assert "no-such-folder" in done.stderr and find_kernel("own").image.is_file()
 
 
 def test_a_module_that_changes_alone_is_another_kernel(tree: Path) -> None:
