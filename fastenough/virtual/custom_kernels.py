@@ -27,7 +27,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,39}")
 _RESERVED = "as-booted"
 _BUILT_RELEASE = re.compile(r'UTS_RELEASE "([^"]+)"')
 _RELEASE = re.compile(rb"[!-~]+")
-_REPLACED_S = 86_400.0
+REPLACED_S = 86_400.0
 """Time after which a replaced tree is deleted: guests may still use it."""
 _VERSION_BANNER = re.compile(rb"Linux version ([!-~]+) ")
 
@@ -124,7 +124,7 @@ def _new_tree(trees: Path, name: str) -> Path:
     trees.mkdir(parents=True, exist_ok=True)
     current = (trees / name).resolve()
     for tree in trees.glob(f".{name}:*"):
-        if tree == current or time.time() - tree.lstat().st_mtime <= _REPLACED_S:
+        if tree == current or time.time() - tree.lstat().st_mtime <= REPLACED_S:
             continue
         if tree.is_symlink():  # left by a registration that was killed
             tree.unlink()
@@ -150,6 +150,12 @@ def registered_names() -> tuple[str, ...]:
     """Names of the registered kernels."""
     trees = _trees(cache_dir())
     return tuple(sorted(tree.name for tree in trees.iterdir() if _NAME.fullmatch(tree.name))) if trees.is_dir() else ()
+
+
+def linked_images() -> frozenset[Path]:
+    """Images of the registered kernels, and of those that they replaced and that guests may still use."""
+    links = (link for tree in _trees(cache_dir()).glob("*") for link in tree.glob("boot/*") if link.is_symlink())
+    return frozenset(link.readlink() for link in links)
 
 
 def require_custom_name(name: str) -> None:

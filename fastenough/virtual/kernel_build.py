@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fastenough.model import BadInput, FastenoughError
-from fastenough.virtual.custom_kernels import KernelFiles
+from fastenough.virtual.custom_kernels import REPLACED_S, KernelFiles, linked_images
 from fastenough.virtual.kernel_config import dropped_options, fragment_text, read_options
 from fastenough.virtual.kernel_source import BUILD_LOCK, KernelSource, require_plain
 from fastenough.virtual.module import (
@@ -42,6 +44,8 @@ _REPRODUCIBLE = {
 }
 """Environment of make: the same source and options give the same image."""
 _MODULES = "installed"
+_COPY = re.compile(r"\.?[0-9a-f]{12}-[0-9a-f]{12}")
+"""Name of the folder of a copy, with a dot until it is whole."""
 
 StepCallback = Callable[[str], None]
 """Progress callback with the name of a step that begins."""
@@ -117,6 +121,7 @@ def build_kernel(
 def _stored(files: KernelFiles, parent: Path, key: str) -> KernelFiles:
     """Copies of image and modules in a folder named by their content, made whole or not at all."""
     assert files.modules is not None
+    _remove_unused(parent)
     folder = parent / f"{key}-{_content_hash(files.image, files.modules)[:12]}"
     if not folder.is_dir():
         unfinished = folder.with_name(f".{folder.name}")
@@ -125,7 +130,17 @@ def _stored(files: KernelFiles, parent: Path, key: str) -> KernelFiles:
         shutil.copy2(files.image, unfinished / files.image.name)
         shutil.copytree(files.modules, unfinished / files.modules.name, symlinks=True)
         unfinished.rename(folder)
+    os.utime(folder)  # it stays until its kernel is registered
     return replace(files, image=folder / files.image.name, modules=folder / files.modules.name)
+
+
+def _remove_unused(parent: Path) -> None:
+    """Remove the copies that no registered kernel has used for a day."""
+    used = {image.parent for image in linked_images()}
+    for folder in parent.glob("*"):
+        is_old = time.time() - folder.stat().st_mtime > REPLACED_S
+        if _COPY.fullmatch(folder.name) and is_old and folder.resolve() not in used:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _content_hash(image: Path, modules: Path) -> str:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -19,6 +21,8 @@ from fastenough.virtual.module import CHECKOUT
 from fastenough.virtual.packages import cache_lock
 
 _SOURCES = ("meson.build", "meson_options.txt", "format", "gauge", "target")
+_BUILD = re.compile(r".+-[0-9a-f]{16}")
+_UNUSED_S = 30 * 86_400.0
 
 
 def tools_path() -> str:
@@ -46,6 +50,13 @@ def _key(arguments: Sequence[str]) -> str:
         content = path.read_bytes()
         digest.update(f"\0{path.relative_to(CHECKOUT)}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()[:16]
+
+
+def _remove_unused(built: Path) -> None:
+    """Remove the builds of former sources: those that no checkout has used for a month."""
+    for folder in built.glob("*"):
+        if _BUILD.fullmatch(folder.name) and time.time() - folder.stat().st_mtime > _UNUSED_S:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _run(command: Sequence[str]) -> None:
@@ -78,4 +89,6 @@ def build(name: str, arguments: Sequence[str], targets: Sequence[str]) -> list[P
             cached.parent.mkdir(exist_ok=True)
             (work / "targets").rename(cached)
             shutil.rmtree(work)
+            _remove_unused(cached.parent)
+        os.utime(cached)
         return [cached / Path(target).name for target in targets]

@@ -7,6 +7,7 @@ The tools of a build are stand-ins on PATH; only make is real.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -118,6 +119,35 @@ def test_a_module_that_changes_alone_is_another_kernel(tree: Path) -> None:
         (tree / "module").write_text(content)
         assert build(tree, "--kernel", f"own-{content}").exit_code == 0
     assert [find_kernel(f"own-{content}").module("test") for content in "12"] == [b"1", b"2"]
+
+
+def test_a_copy_that_no_kernel_has_used_for_a_day_is_removed(tree: Path) -> None:
+    """A replaced kernel is used for a day, and a copy without a name may be about to get one."""
+    built = tree.parent / "cache" / "virtual" / "built"
+    (built / "probe-arm64-0123456789abcdef").mkdir(parents=True)
+    for content in "123":
+        (tree / "content").write_text(content)
+        assert build(tree, "--kernel", "kept" if content == "1" else "own").exit_code == 0
+    replaced = [find_kernel(name).image.resolve().parent for name in ("kept", "own")]
+    unnamed, unfinished = built / f"{'a' * 12}-{'b' * 12}", built / f".{'a' * 12}-{'c' * 12}"
+    for folder in (unnamed, unfinished, *built.iterdir()):
+        folder.mkdir(exist_ok=True)
+        os.utime(folder, (1, 1))
+    fresh = built / f"{'a' * 12}-{'d' * 12}"
+    fresh.mkdir()
+    (tree / "content").write_text("4")
+    assert build(tree, "--kernel", "own").exit_code == 0
+    left = set(built.iterdir())
+    assert {*replaced, fresh, built / "probe-arm64-0123456789abcdef"} <= left
+    assert len(left) == 6 and not {unnamed, unfinished} & left
+
+
+def test_a_copy_of_an_unchanged_source_stays_until_it_has_its_name(tree: Path) -> None:
+    assert build(tree).exit_code == 0
+    (copy,) = (tree.parent / "cache" / "virtual" / "built").iterdir()
+    os.utime(copy, (1, 1))
+    assert build(tree, "--kernel", "mine").exit_code == 0
+    assert copy.stat().st_mtime > 1 and find_kernel("mine").image.is_file()
 
 
 def test_a_package_is_built_once(tree: Path) -> None:
