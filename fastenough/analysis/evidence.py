@@ -11,7 +11,8 @@ from fastenough import words
 from fastenough.analysis import clusters, sequential, wording
 from fastenough.analysis.assessment import CheckFinding, StatedMaximum
 from fastenough.analysis.cpu_evidence import CpuEvidence, evidence_per_cpu
-from fastenough.analysis.dependence import PIECES_SUPPORTED
+from fastenough.analysis.dependence import LEAST_INTERVALS, PIECES_SUPPORTED
+from fastenough.analysis.disturbances import Disturbances
 from fastenough.analysis.machine import VIRTUAL_UNKNOWN, steal_text
 from fastenough.analysis.merged import Merged, cpus_not_measured, judged_series, merge_samples
 from fastenough.analysis.periods import accounted
@@ -48,13 +49,20 @@ class Evidence:
         parts = [first.values.name] if several_kinds or not first.values.cpus else []
         parts += [f"CPU {number}" for number in first.values.cpus]
         parts += [] if first.merged else [f"run {first.values.run_ids[0]} (its runs differ too much to be merged)"]
-        more = f" (and {len(some) - 1} more)" if len(some) > 1 else ""
+        other = "CPU" if first.values.cpus and first.merged and not several_kinds else "series"
+        more = f" (and on {words.counted(len(some) - 1, f'more {other}')})" if len(some) > 1 else ""
         return f"on {', '.join(parts)}{more}"
 
     def place(self, some: Sequence[CpuEvidence]) -> str:
         """As :meth:`where`, or "on each CPU" if these are all."""
         every = len(some) == len(self.per_cpu) > 1 and not cpus_not_measured(self.recordings)
         return "on each CPU" if every else self.where(some)
+
+    def stated(self, some: Sequence[CpuEvidence], statement: str) -> str:
+        """A statement on the weakest of these CPUs, which begins with a count unless it has no disturbance."""
+        counts = {(cpu.disturbances.most, cpu.disturbances.n) for cpu in some}
+        place = self.place(some)
+        return f"{place}, {'up to ' if place == 'on each CPU' and len(counts) > 1 else ''}{statement}"
 
 
 def _within_limit(evidence: Evidence) -> Iterator[CheckFinding]:
@@ -131,7 +139,7 @@ def _enough_for_rate(evidence: Evidence) -> Iterator[CheckFinding]:
     ]
     if lacking:
         weakest = max(lacking, key=lambda cpu: cpu.upper or 0.0)
-        text = f"{evidence.place(lacking)}, {wording.rate_text(weakest)}; {_allowed(evidence)}"
+        text = f"{evidence.stated(lacking, wording.rate_text(weakest))}; {_allowed(evidence)}"
         yield _undecided(weakest, text, _no_reasonable_number(weakest))
 
 
@@ -175,32 +183,38 @@ def _refuted(evidence: Evidence, weakest: CpuEvidence, some: Sequence[CpuEvidenc
     )
 
 
-def _dependence_text(cpu: CpuEvidence) -> str:
-    """Why ten disturbances or more are too few for a rate; empty with fewer."""
-    if cpu.disturbances.most < clusters.LEAST_DISTURBANCES:
-        return ""
-    few = int(cpu.disturbances.independent)
+def _too_few_text(disturbances: Disturbances) -> str:
+    """Why these disturbances are too few for a rate."""
+    few = f"fewer than {clusters.LEAST_DISTURBANCES} disturbances"
+    if disturbances.most < clusters.LEAST_DISTURBANCES:
+        return few
+    if disturbances.counts.size < LEAST_INTERVALS:
+        return (
+            f"their distribution over time is unknown ({words.counted(disturbances.counts.size, 'interval')} recorded, "
+            f"at least {LEAST_INTERVALS} required)"
+        )
+    return f"these are so close together that they count as {int(disturbances.independent)}; {few}"
+
+
+def _to_be_seen(disturbances: Disturbances) -> str:
+    """Next step for a rate, if no number of samples can be named."""
+    enough = f"{clusters.LEAST_DISTURBANCES} independent disturbances"
+    if disturbances.most >= clusters.LEAST_DISTURBANCES and disturbances.counts.size < LEAST_INTERVALS:
+        enough = f"at least {LEAST_INTERVALS} intervals"
     return (
-        f"these are so close together that they count as {few}; "
-        if few
-        else "their distribution over time is unknown; "
+        f"measure until {enough} were recorded, or require that the limit is never exceeded, within a return time "
+        "(--miss-rate 0 --return-time)"
     )
 
 
-_TO_BE_SEEN = (
-    f"measure until {clusters.LEAST_DISTURBANCES} disturbances were recorded, or require that the limit is "
-    "never exceeded, within a return time (--miss-rate 0 --return-time)"
-)
-
-
 def _too_few(evidence: Evidence, weakest: CpuEvidence, some: Sequence[CpuEvidence]) -> CheckFinding:
-    text = f"{evidence.place(some)}, {wording.statement(weakest)}; {_allowed(evidence)}"
+    text = f"{evidence.stated(some, wording.statement(weakest))}; {_allowed(evidence)}"
     if weakest.requirement.longest_burst is None:
         text += (
-            f"; {_dependence_text(weakest)}fewer than {clusters.LEAST_DISTURBANCES} disturbances: no rate can be "
-            "derived (pass --longest-burst if the longest is known)"
+            f"; {_too_few_text(weakest.disturbances)}: no rate can be derived (pass --longest-burst if the longest is "
+            "known)"
         )
-    return _undecided(weakest, text, _TO_BE_SEEN)
+    return _undecided(weakest, text, _to_be_seen(weakest.disturbances))
 
 
 def _allowed(evidence: Evidence) -> str:

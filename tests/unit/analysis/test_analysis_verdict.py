@@ -297,7 +297,7 @@ RARE: list[tuple[str, dict[str, Any], Requirement, Verdict, str]] = [
         _rate(lambda second: 1 + second % 3),
         RATE,
         Verdict.FAIL,
-        "120 of 60,000 activations on CPU 0 (and 1 more) exceeded 50 µs; 1 in 1,000 allowed, exceeded at 95 %",
+        "120 of 60,000 activations on CPU 0 (and on 1 more CPU) exceeded 50 µs; 1 in 1,000 allowed, exceeded at 95 %",
     ),
     (
         "a rate well within it",
@@ -692,9 +692,21 @@ def test_a_good_cpu_does_not_hide_a_bad_one(tmp_path: Path) -> None:
 
 def test_a_failure_on_several_cpus_names_the_worst_and_counts_it_alone(tmp_path: Path) -> None:
     values = [[np.append(i, [300_000] * (cpu + 1)) for i in rows] for cpu, rows in enumerate(VALUES)]
-    assert "60 of 60,060 activations on CPU 1 (and 1 more) exceeded 200 µs" in _text(
+    assert "60 of 60,060 activations on CPU 1 (and on 1 more CPU) exceeded 200 µs" in _text(
         _judge(tmp_path, _good(values=values))
     )
+
+
+def test_too_few_intervals_for_a_rate_are_not_called_too_few_disturbances(tmp_path: Path) -> None:
+    """Twenty-one disturbances are more than ten; the number of the other CPU is smaller."""
+    rows = [np.where(np.arange(1_000) % apart < apart - 1, 1_000, 60_000) for apart in (150, 130)]
+    values = [[row] * 3 for row in rows]
+    plan = _good(values=values, rise_k=3, limit_ns=50_000)
+    assessment = _judge(tmp_path, plan, replace(RATE, miss_rate=0.009))
+    assert "on each CPU, up to 21 disturbances in 3 s" in _text(assessment)
+    assert "unknown (3 intervals recorded, at least 10 required): no rate can be derived" in _text(assessment)
+    assert "fewer than 10 disturbances" not in _text(assessment)
+    assert any("at least 10 intervals were recorded" in step for step in assessment.next_steps)
 
 
 def test_a_limit_within_a_bucket_decides_nothing(tmp_path: Path) -> None:
