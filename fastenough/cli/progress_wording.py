@@ -128,11 +128,11 @@ def plain_line(following: LiveRecording) -> str:
         return f"{how_far(following)}: no sample yet"
     missed = sum(status.missed for status in statuses)
     worst = max(statuses, key=lambda status: status.maximum_ns or 0)
-    latest = max((status.latest_ns or 0 for status in statuses), default=0)
+    latest = [status.latest_ns for status in statuses if status.latest_ns is not None]
     where = place(worst.series, alone=_alone(following.head))
     return (
         f"{how_far(following)}: maximum {readable(worst.maximum_ns)} ({where}, {age(worst.since_maximum_ns)}), "
-        f"last interval {readable(latest)}; "
+        f"{f'last interval {readable(max(latest))}' if latest else 'no sample in the last interval'}; "
         f"{words.counted(sum(status.n for status in statuses), 'sample')}, {missed:,} missed"
         + (f", {losses(statuses)}" if losses(statuses) else "")
     )

@@ -64,6 +64,14 @@ def test_a_line_tells_the_longest_way_and_not_the_noise() -> None:
     assert "(expiry-to-return CPU 1, " in plain_line(live) and "4,800 samples" in plain_line(live)
 
 
+def test_an_interval_without_a_sample_has_no_maximum_of_zero() -> None:
+    live = _live(Watched(intervals=1))
+    assert ", last interval " in plain_line(live)
+    (_, empty) = (line for line in lines(Watched(intervals=2, per_interval=0)) if line["type"] == "interval")
+    live.take(line_bytes(empty))
+    assert ", no sample in the last interval; 800 samples" in plain_line(live)
+
+
 def test_culprits_are_told_once() -> None:
     live = _live(Watched(intervals=4))
     assert live.culprits_seen == 8
