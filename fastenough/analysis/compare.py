@@ -508,8 +508,8 @@ def significance_note(together: int, confidence: float) -> str:
     return (
         f'"{GREATER}" and "{SMALLER}" hold for all {together} differences together at '
         f'{words.percent(confidence)} (Holm); "{BY_ITSELF.strip()}" marks one whose own interval excludes zero, '
-        "which is not enough among so many. All of it holds within these runs: how much runs differ they do not "
-        "tell (fastenough ab does)"
+        "which is not enough among so many. The intervals hold within these runs and do not include the variation "
+        "between runs (fastenough ab measures it)"
     )
 
 

@@ -40,7 +40,8 @@ def _print_quantiles(comparison: Comparison, which: str) -> None:
     first, second = comparison.n
     stated = words.percent(comparison.confidence)
     print_table(
-        f"\n{comparison.series}: {which} minus base in µs, n = {words.number(second)} and {words.number(first)}",
+        f"\n{comparison.series}: {which} minus base in µs, n = {words.number(first)} (base) and "
+        f"{words.number(second)} ({which})",
         ("quantile", "base", which, "difference", f"{stated} interval", f"{which} is"),
         [
             (
@@ -56,7 +57,7 @@ def _print_quantiles(comparison: Comparison, which: str) -> None:
     )
     for rate in comparison.rates:
         say(
-            f"above {words.exact_time(rate.limit_ns)}: {rate.first[0]} of {words.number(rate.first[1])} and "
+            f"above {words.exact_time(rate.limit_ns)}: base {rate.first[0]} of {words.number(rate.first[1])}, {which} "
             f"{rate.second[0]} of {words.number(rate.second[1])}; difference of rates {rate.difference:.3g} "
             f"({words.interval(rate.lower, rate.upper)}): {finding(rate)}"
         )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from fastenough import words
-from fastenough.analysis.compare import Comparison
+from fastenough.analysis.compare import Comparison, QuantileDifference
 from fastenough.analysis.gate import BaselinePair, LimitResult, subject_of
 from fastenough.analysis.instructions import instructions_conclusion
 from fastenough.analysis.machine import INSTRUCTIONS
@@ -29,6 +29,12 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [_row(heads), "|" + "---|" * len(heads), *map(_row, rows), ""]
 
 
+def _significance(difference: QuantileDifference) -> str:
+    if difference.ends is None:
+        return "no interval"
+    return "significant" if difference.significant else "not significant"
+
+
 def _quantiles(comparison: Comparison) -> list[str]:
     rows: list[Sequence[str]] = []
     for difference in comparison.quantiles:
@@ -41,7 +47,7 @@ def _quantiles(comparison: Comparison) -> list[str]:
                 words.microseconds(difference.first_ns),
                 words.microseconds(difference.second_ns),
                 interval,
-                "significant" if difference.significant else "not significant",
+                _significance(difference),
             )
         )
     maxima = (words.microseconds_or_least(*maximum) for maximum in comparison.maxima)

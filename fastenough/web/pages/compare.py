@@ -128,7 +128,7 @@ def _table(place: int, comparison: Comparison, which: str) -> ReportTable:
         Column(f"{which} is", numeric=False),
     )
     maxima = " and ".join(words.latency_or_least(*maximum) for maximum in comparison.maxima)
-    n = f"n = {words.number(comparison.n[1])} and {words.number(comparison.n[0])}"
+    n = f"n = {words.number(comparison.n[0])} (base) and {words.number(comparison.n[1])} ({which})"
     return ReportTable(
         f"compare-{place}",
         f"{comparison.series}: {which} minus base, {n}",

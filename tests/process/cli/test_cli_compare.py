@@ -25,7 +25,9 @@ from fastenough.analysis.compare import (
     judged_names,
 )
 from fastenough.analysis.resampling import NoInterval
+from fastenough.cli.compare import _print_quantiles
 from fastenough.recording import Recording, read_recording
+from fastenough.report.gate_summary import _quantiles
 from fastenough.store import Store
 from tests.process.cli.test_cli_variants import keep
 from tests.support.cli_calls import fastenough
@@ -221,3 +223,24 @@ def test_a_run_does_not_differ_from_itself(tmp_path: Path) -> None:
     assert said.startswith("wakeup_corrected: no difference of the second run is shown")
     assert not [line for line in said.splitlines() if line.endswith(("greater", "smaller", "by itself"))]
     assert said.count("above 10 µs") == 2 and said.count("): may be equal") == 2
+
+
+@pytest.mark.check
+def test_counts_are_in_the_order_of_the_columns_and_name_their_run(capsys: pytest.CaptureFixture[str]) -> None:
+    rate = RateDifference(100_000.0, (39, 6_000), (76, 5_996), 0.0062, -0.0056, 0.0191, 0.3)
+    _print_quantiles(replace(comparison(quantile(-1.0, 1.0)), n=(6_000, 5_996), rates=(rate,)), "second")
+    text = " ".join(capsys.readouterr().out.split())
+    assert "n = 6,000 (base) and 5,996 (second)" in text
+    assert "above 100 µs: base 39 of 6,000, second 76 of 5,996; difference" in text
+
+
+@pytest.mark.check
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [((None, None), "no interval"), ((-1.0, 1.0), "not significant"), ((1.0, 2.0), "significant")],
+)
+def test_a_gate_without_an_interval_does_not_call_a_difference_not_significant(
+    ends: tuple[float | None, float | None], expected: str
+) -> None:
+    row = next(line for line in _quantiles(comparison(quantile(*ends))) if line.startswith("| 99 %"))
+    assert row.endswith(f"| {expected} |")
