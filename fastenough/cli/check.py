@@ -66,8 +66,10 @@ def _print(checked: CheckResult, sentence: str) -> None:
             [(result.verdict.value, result.subject, result.limit.text) for result in checked.limits],
             texts=3,
         )
+    several = len({result.subject for result in checked.limits}) > 1
     for result in checked.limits:
-        say(f"{result.verdict}: {result.limit.text}: {result.reason}")
+        subject = f"{result.subject}: " if several else ""
+        say(f"{result.verdict}: {subject}{result.limit.text}: {result.reason}")
     for text in _departures(checked):
         say(text)
     for gap in checked.gaps:
