@@ -230,7 +230,7 @@ def _histogram(reading: LineReader, parts: _CyclictestOutput) -> Iterator[Import
             period_ns=period_ns or None,
         )
     if not parts.threads:
-        parts.facts["unit"] = "µs, taken for granted: the file does not say whether -N was given"
+        parts.facts["unit"] = "µs, assumed: the file does not say whether -N was given"
     parts.facts["histogram"] = f"{len(edges)} rows" + ("" if whole else ", empty ones left out")
 
 

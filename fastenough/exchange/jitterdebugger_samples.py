@@ -49,7 +49,7 @@ class _Samples:
             source.refuse("its samples are more than a year apart: file modified")
         series = tuple(_series(int(number), sample) for number, sample in zip(cpus, samples, strict=True))
         facts = {
-            "unit": "µs, taken for granted: the file does not say whether -N was given",
+            "unit": "µs, assumed: the file does not say whether -N was given",
             "end": "not marked: a file cut between two samples is not told from a whole one",
         }
         return ImportedRun("jitterdebugger", None, "linux-user", series, facts=facts, samples=tuple(samples))

@@ -44,5 +44,5 @@ def refusing(out_dir: Path) -> Iterator[None]:
         raise BadInput(f"--out-dir {out_dir}: {error}") from error
     except OSError as error:
         raise BadInput(
-            f"cannot write the report to {out_dir}: {error.strerror}; choose another directory with --out"
+            f"cannot write the report to {out_dir}: {error.strerror}; choose another directory with --out-dir"
         ) from error
