@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from fastenough.analysis.bootstrap import BootstrapDifference
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.excluded_runs import Selection
-from fastenough.analysis.gate import Growth, Limit
+from fastenough.analysis.gate import Growth, Limit, LimitResult
 from fastenough.analysis.resampling import NoInterval
+from fastenough.cli.check import _print
 from fastenough.cli.report import choose_runs
-from fastenough.jobs.check import check, read_baseline
+from fastenough.jobs.check import CheckResult, check, read_baseline
 from fastenough.jobs.limits import Limits, read_limits
 from fastenough.jobs.nights import earlier_nights
 from fastenough.model import BadInput, Requirement, Verdict
@@ -495,3 +496,17 @@ def test_a_file_that_cannot_be_used_is_refused_with_the_reason(tmp_path: Path, t
     assert said in str(refused.value) and "\n" not in str(refused.value)
     with pytest.raises(BadInput, match="no such file of limits"):
         read_limits(tmp_path / "missing.toml")
+
+
+@pytest.mark.check
+def test_each_reason_names_its_subject_where_there_are_several(capsys: pytest.CaptureFixture[str]) -> None:
+    limit = Limit("limits.toml: limit 1", Requirement(150_000))
+    results = [
+        LimitResult(limit, Verdict.INCONCLUSIVE, "3 s measured", f"timer, load {name}") for name in ("none", "cpu")
+    ]
+    _print(CheckResult(Verdict.INCONCLUSIVE, (), (), tuple(results), ()), "no difference is shown")
+    printed = capsys.readouterr().out
+    for result in results:
+        assert f"INCONCLUSIVE: {result.subject}: {limit.text}: 3 s measured" in " ".join(printed.split())
+    _print(CheckResult(Verdict.INCONCLUSIVE, (), (), tuple(results[:1]), ()), "no difference is shown")
+    assert f"INCONCLUSIVE: {limit.text}: 3 s measured" in " ".join(capsys.readouterr().out.split())
