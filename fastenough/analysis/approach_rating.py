@@ -12,7 +12,7 @@ from typing import Any
 from fastenough import words
 from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.differences import run_values
-from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, UnknownValue
+from fastenough.analysis.keys import RUN_KEYS, SETUP_KEYS, UnknownValue
 from fastenough.analysis.merged import load_name
 from fastenough.implementations import IMPLEMENTATIONS, TaskKind
 from fastenough.model import Requirement, Verdict
@@ -77,9 +77,6 @@ def kernel_of(head: Head) -> str:
     return "stock" if re.search(r"\bstock\b", name) else "an unknown kernel"
 
 
-_APART = tuple(key.name for key in RUN_KEYS if key.forbids in FOR_MERGING and not key.name.startswith("load"))
-
-
 def setups(recordings: Sequence[Recording]) -> list[list[Recording]]:
     """Group runs that differ only in their load: one candidate per group.
 
@@ -88,7 +85,7 @@ def setups(recordings: Sequence[Recording]) -> list[list[Recording]]:
     groups: dict[str, list[Recording]] = {}
     for recording in recordings:
         values = run_values(recording)
-        key = [None if isinstance(values[name], UnknownValue) else values[name] for name in _APART]
+        key = [None if isinstance(value := values[key.name], UnknownValue) else value for key in SETUP_KEYS]
         groups.setdefault(repr(key), []).append(recording)
     return list(groups.values())
 

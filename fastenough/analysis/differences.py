@@ -15,7 +15,6 @@ from fastenough.analysis.keys import (
     MACHINE,
     RUN_KEYS,
     SERIES_KEYS,
-    SYSTEM_KEYS,
     Forbids,
     Key,
     UnknownValue,
@@ -151,7 +150,8 @@ def _value_text(value: Any) -> str:
     return "nothing" if value is None else str(value) if isinstance(value, UnknownValue) else repr(value)
 
 
-def _as_text(keys: Sequence[Key], values: Values) -> str:
+def as_text(keys: Sequence[Key], values: Values) -> str:
+    """Equal for equal values of those of the keys that forbid merging."""
     return json.dumps(
         {key.name: values[key.name] for key in keys if key.forbids in FOR_MERGING}, sort_keys=True, default=str
     )
@@ -163,24 +163,9 @@ def group_text(recording: Recording) -> str:
     keys = [key for key in RUN_KEYS if key.name != MACHINE]
     values = run_values(recording)
     values[KERNEL] = without_build_id(values[KERNEL])
-    return "\n".join([_as_text(keys, values), *(kind_text(recording, series) for series in recording.series)])
-
-
-def _system_values(recording: Recording) -> Values:
-    return {key.name: key.of(recording.head, None) for key in SYSTEM_KEYS}
-
-
-def system_text(recording: Recording) -> str:
-    """Equal for runs with equal keys of what was booted, and where."""
-    return _as_text(SYSTEM_KEYS, _system_values(recording))
-
-
-def system_difference(first: Recording, second: Recording) -> str | None:
-    """Text of the first known difference in what was booted, and where; None if it may be one system."""
-    values = _system_values(first), _system_values(second)
-    return difference(SYSTEM_KEYS, *values, FOR_MERGING, unknown_agrees=True)
+    return "\n".join([as_text(keys, values), *(kind_text(recording, series) for series in recording.series)])
 
 
 def kind_text(recording: Recording, series: Series) -> str:
     """Equal for series of one group that differ in their CPU only."""
-    return _as_text(SERIES_KEYS, series_values(recording, series))
+    return as_text(SERIES_KEYS, series_values(recording, series))

@@ -16,7 +16,7 @@ one, and a good CPU must not hide a bad one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -24,10 +24,11 @@ from fastenough import words
 from fastenough.analysis import checks, evidence, wording
 from fastenough.analysis.assessment import Assessment, CheckFinding, Judgment, RequirementResult
 from fastenough.analysis.cpu_evidence import MINIMUM_DURATION_NS
-from fastenough.analysis.differences import may_agree, run_values, system_difference, system_text
+from fastenough.analysis.differences import may_agree, run_values
 from fastenough.analysis.distinct import distinct, repetition_cautions
 from fastenough.analysis.evidence import Evidence
 from fastenough.analysis.keys import parameters_of
+from fastenough.analysis.load_coverage import coverage_gaps
 from fastenough.analysis.machine import identity_cautions, is_emulated
 from fastenough.analysis.measures import CONFIDENCE, weakest_bound
 from fastenough.analysis.merged import Merged, cpus_not_measured, grouped, judged_series, load_name
@@ -216,25 +217,18 @@ def _missing_loads(recordings: Sequence[Recording], loads: Sequence[str] | None)
     return [load for load in loads or () if load not in measured]
 
 
-def _loads_elsewhere(groups: Sequence[RequiredGroup]) -> Iterator[str]:
-    """The gaps of each system that lacks a load of its probe, under which another system was measured.
+def _uncovered(groups: Sequence[RequiredGroup], planned: Collection[str]) -> Iterator[str]:
+    """The gaps of each subject without a setup that was measured under all its loads.
 
     Only runs with a requirement count: a campaign may measure other probes under other loads.  The runs of a group have
-    one system and one load.
+    one setup and one load.
     """
-    systems: dict[str, dict[str, Recording]] = {}
-    by_load: dict[tuple[str, str | None], dict[str, Recording]] = {}
-    for required, group in groups:
-        run = next((run for run in group if run.damage is None and run.series), None)
-        if required is not None and run is not None:
-            probe, system = run.head.probe, system_text(run)
-            systems.setdefault(probe, {}).setdefault(system, run)
-            by_load.setdefault((probe, load_name(run)), {}).setdefault(system, run)
-    for (probe, load), under_load in by_load.items():
-        for lacking in (run for system, run in systems[probe].items() if system not in under_load):
-            differences = [system_difference(lacking, other) for other in under_load.values()]
-            if (text := differences[0]) is not None and None not in differences:
-                yield wording.load_elsewhere(load, lacking, text)
+    counted = (
+        [run for run in group if run.damage is None and run.series and (not planned or run.run_id in planned)]
+        for required, group in groups
+        if required is not None
+    )
+    return coverage_gaps([runs[0] for runs in counted if runs], planned=bool(planned))
 
 
 def _unfit(recordings: Sequence[Recording]) -> tuple[tuple[str, str], ...]:
@@ -290,14 +284,16 @@ def judge(
     confidence: float = CONFIDENCE,
     loads: Sequence[str] | None = None,
     missing: Sequence[str] = (),
+    planned: Collection[str] = (),
     minimum_duration_ns: int = MINIMUM_DURATION_NS,
 ) -> Assessment:
     """Judge recordings by their requirements; report those without a requirement.
 
     ``requirement`` applies to the runs of ``probe`` (None: of every probe); all others are judged by the requirement
     in their heads, if any.  ``confidence``: used if no requirement states one.  ``loads``: names of the requested
-    loads; a missing one forbids a PASS, and so do each planned run in ``missing`` that was not made, and a system that
-    was not measured under each load of another one.
+    loads; a missing one forbids a PASS, and so do each planned run in ``missing`` that was not made, and a subject
+    without a setup that was measured under all its loads (:mod:`load_coverage`).  ``planned``: ids of the runs of one
+    plan, if there is one: its loads are required, and further runs are data only.
     ``minimum_duration_ns``: measured time required for a PASS under each load.
     PASS and FAIL are valid however often growing data are judged.  Never raises for recordings.
     """
@@ -313,7 +309,7 @@ def judge(
     required = requirement is not None or any(recording.head.requirement for recording in recordings)
     gaps = [
         *wording.gaps(recordings, dict(unfit), _missing_loads(recordings, loads), missing),
-        *_loads_elsewhere(groups),
+        *_uncovered(groups, planned),
         *_speed_gap(measured, judgeable, required),
         *_probe_gap(judgments, probe if requirement and judgeable else None),
     ]

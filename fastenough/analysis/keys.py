@@ -185,7 +185,8 @@ def _act(head: Head, _: Series | None) -> dict[str, Any]:
     return {name: value for name, value in parameters_of(head).items() if name not in _METHOD_PARAMETERS}
 
 
-def _agree_where_stated(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+def agree_where_stated(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Whether two runs agree in all parts of a value that both state."""
     return all(first[name] == second[name] for name in first.keys() & second.keys())
 
 
@@ -299,7 +300,7 @@ RUN_KEYS: tuple[Key, ...] = (
         Forbids.BOTH,
         _act,
         "interval, sizes and the like define an act; only values that both runs state are compared",
-        agree=_agree_where_stated,
+        agree=agree_where_stated,
     ),
     Key("board", Forbids.MERGING, _head("board"), "two boards of one type are two machines", titled=True),
     Key(
@@ -435,7 +436,15 @@ SERIES_KEYS: tuple[Key, ...] = (
 
 _OF_SYSTEM = ("board", MACHINE, "configuration", KERNEL, "kernel configuration", "command line")
 SYSTEM_KEYS = tuple(key for key in RUN_KEYS if key.name in _OF_SYSTEM)
-"""Keys of what was booted, and where: a system that is to be measured under each load."""
+"""Keys of what was booted, and where."""
+
+SUBJECT_KEYS = tuple(key for key in RUN_KEYS if key.name in ("probe", *_OF_SYSTEM, "implementation"))
+"""Keys of what a verdict is on, under all its loads."""
+
+SETUP_KEYS = tuple(
+    key for key in RUN_KEYS if key.forbids in FOR_MERGING and key.name not in ("load", "load's commands")
+)
+"""Keys that agree for runs that could be merged if they had the same load."""
 
 KEYED_FACTS = frozenset({key.of.name for key in RUN_KEYS if isinstance(key.of, ProfileFact)})
 """Facts of a profile that the keys use, at least in part."""

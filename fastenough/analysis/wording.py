@@ -516,11 +516,11 @@ def next_steps_of_gaps(gaps: Sequence[str], missing: Sequence[str]) -> tuple[str
     ) * bool(missing)
 
 
-def load_elsewhere(load: str | None, recording: Recording, difference: str) -> str:
-    """The gap that the system of this run was not measured under a load, although another one was."""
+def load_elsewhere(load: str | None, recording: Recording, other: Recording, difference: str) -> str:
+    """The gap that the setup of one run was not measured under a load, although that of another run was."""
     return (
-        f"the system of run {recording.run_id} was not measured under load {load or 'unknown'}, only another one was "
-        f"({difference})"
+        f"the setup of run {recording.run_id} was not measured under load {load or 'unknown'}, only that of run "
+        f"{other.run_id} was ({difference})"
     )
 
 

@@ -68,13 +68,14 @@ def verdicts_on(
         return _verdict_columns(("", ""), ("", ""), None) | _requirement_columns(None)
     requirement = None if of_plan else of_farm
     judged_by = _requirement_columns(of_farm, of_plan)
-    assessment = judge(newest, requirement, missing=cycle.missing)
+    assessment = judge(newest, requirement, missing=cycle.missing, planned=cycle.runs)
     of_cycle = assessment.verdict, _reason(assessment)
     if any(recording.damage is not None for recording in newest):
         return _verdict_columns(of_cycle, of_cycle, None) | judged_by
     window = _window(store, runs, cycle, newest)
     if window.earlier or window.left_out:
-        assessment = judge([*window.earlier, *newest], requirement, missing=cycle.missing)
+        runs_of_window = [*window.earlier, *newest]
+        assessment = judge(runs_of_window, requirement, missing=cycle.missing, planned=cycle.runs)
     of_window = _guard_verdict(assessment, window, of_plan or of_farm)
     return _verdict_columns(of_window, of_cycle, window.from_s) | judged_by
 

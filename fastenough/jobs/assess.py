@@ -68,6 +68,8 @@ class Question:
     """Task set whose deadlines are required, if any."""
     selection: Selection = Selection.CAMPAIGN
     """How the judged runs were selected."""
+    planned: bool = False
+    """Whether they are all runs of one campaign, whose plan states the loads of each entry."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,7 @@ def read_runs(store: Store, runs: Sequence[str], on_step: OnStep = no_progress) 
 def judge_asked(recordings: Sequence[Recording], question: Question, store: Store) -> Assessment:
     """Judge recordings against a requirement; all runs of the store that answer the question are its data."""
     judged = [recording for recording in recordings if not is_monitor(recording.head)]
+    run_ids = {recording.run_id for recording in recordings}
     assessment = judge(
         recordings,
         question.required,
@@ -145,6 +148,7 @@ def judge_asked(recordings: Sequence[Recording], question: Question, store: Stor
         confidence=question.confidence,
         loads=question.loads or None,
         missing=question.missing,
+        planned=run_ids if question.planned else (),
     )
     others, all_runs_agree = excluded_by(judged, assessment, question.selection, store)
     return judged_without(assessment, others, question.selection, all_runs_agree=all_runs_agree)

@@ -56,6 +56,7 @@ def judged_alone(recordings: Sequence[Recording], question: PackedQuestion) -> A
         confidence=question.confidence,
         loads=[load for load in question.loads if load in measured] or None,
         missing=question.missing,
+        planned={recording.run_id for recording in recordings} if question.compared_with_plan else (),
     )
 
 

@@ -288,6 +288,13 @@ def test_each_load_of_an_edited_plan_has_its_present_requirement(store: Store) -
     assert both(store, None) == ("PASS", "PASS")
 
 
+def test_earlier_settings_need_none_of_the_present_loads(store: Store) -> None:
+    lower = {"name": "priority", "requested": 10, "in_effect": 10}
+    keep(store, load="other", settings=tuple(lower if held["name"] == "priority" else held for held in made.SETTINGS))
+    keep(store, hours=1)
+    assert both(store) == ("PASS", "PASS")
+
+
 @pytest.mark.check
 def test_the_history_has_the_verdict_and_the_requirement(store: Store) -> None:
     """As the farm orders it once a recording has come; a requirement that goes takes its verdict along."""
