@@ -15,7 +15,7 @@ from fastenough.board import AS_BOOTED, Board, Booted, open_board
 from fastenough.board.configuration import Ask, ConfigurationChange, Sleep, SwitchableBoard, require_remote
 from fastenough.board.labgrid import stoppable
 from fastenough.campaign.acts import check_cpus
-from fastenough.campaign.board_name import name_in_runs, recorded_board
+from fastenough.campaign.board_name import RecordedBoard, name_in_runs, recorded_board
 from fastenough.campaign.expand import RunSpec, expand, recordings_of
 from fastenough.campaign.instrument import OpenInstrument, open_instrument
 from fastenough.campaign.ledger import Ledger
@@ -158,9 +158,10 @@ class _Runner:
             with ExitStack() as opening:
                 booted, instrument = self._up(board, configuration, specs[0], opening)
                 is_up = True
+                recorded = recorded_board(board.name, booted.link, self.store)
                 if (kept := self._kept.get((specs[0].board, configuration))) is not None:
-                    require_same_system(board.name, booted, kept)
-                site = self._prepared(board, booted, instrument, opening, bench)
+                    require_same_system(board.name, booted, kept, recorded.name)
+                site = self._prepared(recorded, booted, instrument, opening, bench)
                 opened = opening.pop_all()
         except KeyboardInterrupt:
             if is_up or not self.stopping.requested:
@@ -185,12 +186,16 @@ class _Runner:
         return specs[0].configuration == AS_BOOTED and len(specs) == len(self.specs)
 
     def _prepared(
-        self, board: Board, booted: Booted, instrument: OpenInstrument | None, stack: ExitStack, bench: ExitStack
+        self,
+        recorded: RecordedBoard,
+        booted: Booted,
+        instrument: OpenInstrument | None,
+        stack: ExitStack,
+        bench: ExitStack,
     ) -> BoardSetup:
         """Make the settings of a board in one configuration, and return what its runs have in common."""
         if not self.ledger.done:
             check_cpus(self.plan, booted.link)
-        recorded = recorded_board(board.name, booted.link, self.store)
         if recorded.note is not None:
             self._print_once(recorded.note)
         entries, settings_now = self._settings(booted, stack, bench)
@@ -372,9 +377,14 @@ def has_known_kernel(head: Head) -> bool:
     return head.configuration is not None and head.configuration.kernel_release is not None
 
 
-def require_same_system(board: str, booted: Booted, kept: Head, otherwise: str = "start a new campaign") -> None:
-    """Raise ChangedSystem unless a board runs the kernel of its kept runs, with the same command line, on that
-    machine; ``otherwise``: what else the user can do."""
+def require_same_system(
+    board: str, booted: Booted, kept: Head, name: str, otherwise: str = "start a new campaign"
+) -> None:
+    """Raise ChangedSystem unless a board runs the kernel of its kept runs, with the same command line, on that machine.
+
+    ``name``: its name in further runs; where nothing identifies the machine, it must be that of the kept runs.
+    ``otherwise``: what else the user can do.
+    """
     running, earlier = booted.configuration, kept.configuration or Configuration("")
     profile = collect(booted.link, ("kernel", "machine"))
     parts = (
@@ -384,11 +394,17 @@ def require_same_system(board: str, booted: Booted, kept: Head, otherwise: str =
         ("kernel configuration", running.kernel_config_sha256, earlier.kernel_config_sha256),
         ("kernel command line", running.command_line, earlier.command_line),
     )
+    same_machine = is_same_machine(identifiers_of(profile), kept.machine)
     changed = next((part for part in parts if None not in part and part[1] != part[2]), None)
     if changed is not None:
         what = f"{board} has the {changed[0]} {changed[1]}, but its kept runs had {changed[2]}; boot that"
-    elif is_same_machine(identifiers_of(profile), kept.machine) is False:
+    elif same_machine is False:
         what = f"{board} is not the machine of its kept runs (machine ID or hardware differ); connect that one"
+    elif same_machine is None and kept.board not in (None, name):
+        what = (
+            f"{board} may be another machine than that of its kept runs: its host name is {name}, theirs was "
+            f"{kept.board}, and nothing else identifies it; restore that name (docker run --hostname {kept.board})"
+        )
     else:
         return
     raise ChangedSystem(f"{what}, or {otherwise}")

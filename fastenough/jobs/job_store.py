@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fastenough.board import Board
+from fastenough.campaign.board_name import recorded_board
 from fastenough.campaign.runner import has_known_kernel, require_same_system
 from fastenough.campaign.transcript import Writer
 from fastenough.model import BadInput
@@ -50,7 +51,8 @@ class OneCampaign:
         kept = next(filter(has_known_kernel, heads), None)
         if kept is not None:
             with board.boot(configuration) as booted:
-                require_same_system(board.name, booted, kept, "omit --resume to start anew")
+                name = recorded_board(board.name, booted.link, self.store).name
+                require_same_system(board.name, booted, kept, name, "omit --resume to start anew")
 
     def placed(self, sha256: str, planned: tuple[str, ...]) -> Writer:
         """Begin the run at the current position; ``planned``: titles of all runs."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +31,7 @@ BOOTED = Configuration("as-booted", "6.1.0-30-amd64", "c" * 64, "quiet isolcpus=
 MACHINE = ["a" * 64]
 VERSION = "#1 SMP PREEMPT_RT Debian 6.1.148-1"
 KERNEL = {"release": BOOTED.kernel_release, "version": VERSION, "build_id": "cd34"}
+NO_NAMES: Mapping[str, str] = {}
 PROFILE: dict[str, Any] = {"machine": MACHINE, "kernel": KERNEL}
 
 
@@ -53,19 +54,21 @@ class _Board:
         yield Booted(FakeLink({}), self.booted, "probe")
 
 
-def _kept(store: Store, folder: Path, plan: Plan = PLAN) -> None:
-    """Store the first run on each board of the plan, which had the load none."""
+def _kept(store: Store, folder: Path, plan: Plan = PLAN, names: Mapping[str, str] = NO_NAMES) -> None:
+    """Store the first run on each board of the plan, which had the load none; ``names``: other names in the runs."""
     specs = expand(plan)
     ledger = Ledger.of(plan, specs, store, resume=False)
     for spec in specs:
         if spec.load == "none":
-            _store(ledger.begin(store, spec, WHOLE), folder / f"made-{spec.position}")
+            _store(
+                ledger.begin(store, spec, WHOLE), folder / f"made-{spec.position}", names.get(spec.board, spec.board)
+            )
 
 
-def _store(writer: Writer, path: Path) -> None:
+def _store(writer: Writer, path: Path, board: str) -> None:
     """Write a completed recording of the system of the kept runs."""
     profile = made.PROFILE | PROFILE
-    content = made.write(path, made.Plan([], writer.id, head={"profile": profile})).read_bytes()
+    content = made.write(path, made.Plan([], writer.id, head={"profile": profile, "board": board})).read_bytes()
     release, sha256, words = BOOTED.kernel_release, BOOTED.kernel_config_sha256, BOOTED.command_line
     for name, value in (("kernel_release", release), ("kernel_config_sha256", sha256), ("command_line", words)):
         content = content.replace(f'"{name}":null'.encode(), f'"{name}":"{value}"'.encode())
@@ -121,6 +124,19 @@ def test_the_board_must_be_the_system_of_the_kept_runs(
     with pytest.raises(_Reached if expected is None else BadInput, match=expected):
         _resume(store, booted, profile, monkeypatch)
     assert len(store.runs()) == 1
+
+
+@pytest.mark.parametrize(
+    ("profile", "expected"), [({}, f"host name is {BOARD}, theirs was 3f2a.*--hostname 3f2a"), (PROFILE, None)]
+)
+def test_a_machine_without_identifiers_must_have_the_name_of_its_kept_runs(
+    profile: dict[str, Any], expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container has another host name each time it is started."""
+    store = Store(tmp_path / "store")
+    _kept(store, tmp_path, names={BOARD: "3f2a"})
+    with pytest.raises(_Reached if expected is None else BadInput, match=expected):
+        _resume(store, BOOTED, profile, monkeypatch)
 
 
 @pytest.mark.parametrize("changed", [0, 1])

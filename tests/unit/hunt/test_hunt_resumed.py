@@ -71,7 +71,12 @@ class _Bench:
         values = [[np.full(100, 5_000 + trials.position)]]
         load = self.loads.get(trials.position, load)
         plan_of_run = recordings.Plan(
-            values, run_id=writer.id, load=load, views=("wakeup_corrected",), marks=self.marks
+            values,
+            run_id=writer.id,
+            load=load,
+            views=("wakeup_corrected",),
+            marks=self.marks,
+            head={"board": self.name},
         )
         content = recordings.write(self.folder / "scratch", plan_of_run).read_bytes()
         if self.kernel:

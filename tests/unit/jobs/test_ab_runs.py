@@ -76,7 +76,7 @@ def test_a_test_is_resumed_only_on_the_systems_of_its_runs(
 
     def load(campaign: _AbCampaign, run: str) -> Any:
         return SimpleNamespace(
-            head=SimpleNamespace(configuration=Configuration("", kernels[run]), profile=None, machine=None)
+            head=SimpleNamespace(configuration=Configuration("", kernels[run]), profile=None, machine=None, board=None)
         )
 
     def reached(*_: object) -> None:
