@@ -61,7 +61,7 @@ class Line:
 def lines_of(findings: Sequence[Finding], remarks: Remarks) -> list[Line]:
     """Return each change that can be written into a file, in the order of the findings."""
     lines = [
-        _line(change, finding, remarks.get(change.setting[0]) if change.setting is not None else None)
+        _line(change, finding, remarks)
         for finding in findings
         if finding.state in (FindingState.COSTS, FindingState.HIDES)
         for change in finding.changes
@@ -104,12 +104,25 @@ def _matches(values: Mapping[str, str], argument: str) -> bool:
     return name in values and (not assigned or values[name] == value)
 
 
-def _line(change: Change, finding: Finding, measured: Remark | None) -> Line:
-    """The line of a change; active unless it reduces security or safety, or no benefit was measured."""
+def _line(change: Change, finding: Finding, remarks: Remarks) -> Line:
+    """The line of a change; active unless it reduces security or safety, or no benefit was measured.
+
+    A boot argument is not measured itself: it is not active either if a measured setting of its finding is not.
+    """
     safe = not finding.trade_off.startswith(_GIVEN_AWAY)
+    measured = remarks.get(change.setting[0]) if change.setting is not None else None
     if measured is not None:
         return Line(change, finding, measured.text, safe and measured.helps)
+    useless = _useless_settings(finding, remarks) if change.form is Form.BOOT else []
+    if useless:
+        return Line(change, finding, f"{NOT_MEASURED}; after measurements not recommended: {', '.join(useless)}", False)
     return Line(change, finding, NOT_MEASURED, safe)
+
+
+def _useless_settings(finding: Finding, remarks: Remarks) -> list[str]:
+    """Names of the measured settings of a finding without a confirmed benefit."""
+    names = [change.setting[0] for change in finding.changes if change.setting is not None]
+    return [name for name in names if name in remarks and not remarks[name].helps]
 
 
 def of_form(lines: Iterable[Line], form: Form) -> list[Line]:

@@ -180,8 +180,32 @@ def test_the_effect_of_a_setting_is_not_written_above_other_changes() -> None:
     )
     assert (measured.effect, measured.active) == (HELPS.text, True)
     assert (other.change.form, other.effect, other.active) == (Form.BOOT, NOT_MEASURED, True)
-    refuted = [line for line in lines_of(findings, {"numa-balancing": NOTHING_SHOWN}) if line.effect != NOT_MEASURED]
-    assert [(line.change.form, line.active) for line in refuted] == [(Form.SYSCTL, False)]
+
+
+@pytest.mark.parametrize("useless", [("nmi-watchdog",), ("soft-watchdog",), ("nmi-watchdog", "soft-watchdog")])
+def test_a_boot_argument_is_not_active_if_a_setting_of_its_finding_has_no_benefit(useless: tuple[str, ...]) -> None:
+    """``nowatchdog`` makes the changes of both settings at boot."""
+    profile = {**MACHINES["laptop"], "tunables": {"soft_watchdog": 1, "nmi_watchdog": 1}}
+    names = ("nmi-watchdog", "soft-watchdog")
+    remarks = {name: NOTHING_SHOWN if name in useless else HELPS for name in names}
+    lines = {line.change.text: line for line in lines_of(audit(profile), remarks)}
+    assert not lines["nowatchdog"].active
+    assert NOT_MEASURED in lines["nowatchdog"].effect and all(name in lines["nowatchdog"].effect for name in useless)
+    assert [lines[f"kernel.{name.replace('-', '_')}=0"].active for name in names] == [
+        name not in useless for name in names
+    ]
+
+
+def test_no_boot_argument_is_active_beyond_a_measured_setting_without_benefit() -> None:
+    """Of the laptop with every setting measured as useless: boot arguments of other findings stay active."""
+    findings = audit({**MACHINES["laptop"], "tunables": {"numa_balancing": 1}})
+    names = {item.name: [change.setting[0] for change in item.changes if change.setting] for item in findings}
+    lines = lines_of(findings, {name: NOTHING_SHOWN for settings in names.values() for name in settings})
+    boot_lines = [line for line in lines if line.change.form is Form.BOOT]
+    refuted = {line.change.text for line in boot_lines if names[line.finding.name]}
+    assert {"numa_balancing=disable", "intel_pstate=disable", "transparent_hugepage=never"} <= refuted
+    assert not [line.change.text for line in boot_lines if line.active and line.change.text in refuted]
+    assert "threadirqs" in {line.change.text for line in boot_lines if line.active}
 
 
 def test_security_and_safety_are_not_given_away_unasked() -> None:
