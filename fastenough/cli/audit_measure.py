@@ -204,14 +204,14 @@ def _direction(direction: int) -> str:
 
 def remarks(measured: AuditTrials) -> dict[str, Remark]:
     """The comment on each setting in files for other tools."""
-    by: dict[str, list[ChangeEffect]] = {}
+    texts: dict[str, list[str]] = {}
     confirmed = {(trial.name, trial.load): trial for trial in measured.repeated}
     for trial in measured.single:
         for name in trial.change:
-            by.setdefault(name, []).append(confirmed.get((trial.name, trial.load), trial))
-    return {
-        name: Remark("; ".join(map(effect_text, trials)), name in (measured.best or {})) for name, trials in by.items()
-    }
+            texts.setdefault(name, []).append(effect_text(confirmed.get((trial.name, trial.load), trial)))
+    for name in {name for trial in measured.single if trial.name in measured.incomplete for name in trial.change}:
+        texts[name].append("another trial had no result")
+    return {name: Remark("; ".join(effects), name in (measured.best or {})) for name, effects in texts.items()}
 
 
 def conclusions(measured: AuditTrials) -> Iterator[str]:
@@ -223,8 +223,8 @@ def conclusions(measured: AuditTrials) -> Iterator[str]:
         named = ", ".join(f"{name}={value}" for name, value in best.items())
         yield f"smaller tail, confirmed in a second trial: {named}"
     elif significant := {trial.name for trial in trials if trial.significant}:
-        failed = " or a failed trial" if measured.failed & significant else ""
-        yield f"no change is recommended: none had a smaller tail in both trials without a greater one{failed}"
+        incomplete = " or a trial without result" if measured.incomplete & significant else ""
+        yield f"no change is recommended: none had a smaller tail in both trials without a greater one{incomplete}"
     else:
         names = list(dict.fromkeys(trial.name for trial in trials))
         of = names[0] if len(names) == 1 else f"any of {len(names)} changes"

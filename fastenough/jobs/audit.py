@@ -69,10 +69,11 @@ class AuditTrials:
     """Effects of the tests.
 
     ``single``: each change under each load, judged together.  ``refused``: changes that were not tested, or whose test
-    failed, with reasons.  ``repeated``: second tests of the changes with a significant effect and no failed test,
-    judged on these runs only.  ``best``: changes that help in both tests, of those without a failed test.
+    failed, with reasons.  ``repeated``: second tests of the changes with a significant effect and no incomplete test,
+    judged on these runs only.  ``best``: changes that help in both tests, of those without an incomplete test.
     ``combined``: effect of all settings among them at once; empty if fewer than two.  ``signal``: number of the signal
-    that stopped it, or 0.  ``cautions``: caveats of the result.  ``failed``: names of changes of which a test failed.
+    that stopped it, or 0.  ``cautions``: caveats of the result.  ``incomplete``: names of changes of which a test was
+    refused or failed.
     """
 
     single: tuple[ChangeEffect, ...] = ()
@@ -82,7 +83,7 @@ class AuditTrials:
     combined: tuple[ChangeEffect, ...] = ()
     signal: int = 0
     cautions: tuple[str, ...] = ()
-    failed: frozenset[str] = frozenset()
+    incomplete: frozenset[str] = frozenset()
 
 
 def audit_name(request: object, store: Store, *, resume: bool) -> str:
@@ -128,17 +129,19 @@ def measure(
     first = _run_trials(planned, store, make)
     single = judge_effects(first.effects)
     if first.signal:
-        return AuditTrials(single, first.refused, signal=first.signal, cautions=first.cautions, failed=first.failed)
+        return AuditTrials(
+            single, first.refused, signal=first.signal, cautions=first.cautions, incomplete=first.incomplete
+        )
     significant = {
-        (effect.name, effect.load) for effect in single if effect.significant and effect.name not in first.failed
+        (effect.name, effect.load) for effect in single if effect.significant and effect.name not in first.incomplete
     }
     once_more = [replace(trial, again=True) for trial in planned if _known_as(trial) in significant]
     second = _run_trials(once_more, store, make)
-    refused, failed = first.refused + second.refused, first.failed | second.failed
+    refused, incomplete = first.refused + second.refused, first.incomplete | second.incomplete
     repeated = judge_effects(second.effects)
-    best = helpful_changes([effect for effect in repeated if effect.name not in failed])
+    best = helpful_changes([effect for effect in repeated if effect.name not in incomplete])
     settings = {name: value for name, value in best.items() if name in changes}
-    measured = AuditTrials(single, refused, repeated, best, (), second.signal, first.cautions, failed)
+    measured = AuditTrials(single, refused, repeated, best, (), second.signal, first.cautions, incomplete)
     if second.signal or len(settings) < 2:
         return measured
     last = _run_trials([_trial(plan, settings, load, rounds) for load in loads], store, make)
@@ -182,12 +185,13 @@ def _known_as(trial: AbTest) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class _FinishedTests:
-    """``refused``: changes that the board refused, and tests that failed, with reasons; ``failed``: changes of which a
-    test failed, so that a harm under its load is unknown; ``signal``: number of the signal that stopped it, or 0."""
+    """``refused``: changes that the board refused, and tests that failed, with reasons; ``incomplete``: changes with
+    a refused or failed test, so that a harm under its load is unknown; ``signal``: number of the signal that stopped
+    it, or 0."""
 
     effects: Sequence[ChangeEffect]
     refused: tuple[tuple[str, str], ...]
-    failed: frozenset[str]
+    incomplete: frozenset[str]
     signal: int
     cautions: tuple[str, ...]
 
@@ -195,7 +199,7 @@ class _FinishedTests:
 def _run_trials(planned: Sequence[AbTest], store: Store, make: Callable[[AbTest], AbRuns]) -> _FinishedTests:
     effects: list[ChangeEffect] = []
     refused: dict[str, str] = {}
-    failed: set[str] = set()
+    incomplete: set[str] = set()
     signal = 0
     cautions: list[str] = []
     for trial in planned:
@@ -206,13 +210,14 @@ def _run_trials(planned: Sequence[AbTest], store: Store, make: Callable[[AbTest]
             made = make(trial)
         except (NotApplicable, BadInput) as reason:
             refused[trial.name] = str(reason)
+            incomplete.add(change)
         except RunFailed as reason:
             refused[f"{trial.name} under load {load}"] = str(reason)
-            failed.add(change)
+            incomplete.add(change)
         else:
             pairs = made.pairs(store.load)
             effects.append(effect_of(pairs, _change(trial), load, made.campaign))
             runs = [run for pair in pairs for run in (pair.without, pair.with_change)]
             cautions = cautions or emulation_cautions(runs)
             signal = made.signal
-    return _FinishedTests(effects, tuple(refused.items()), frozenset(failed), signal, tuple(cautions))
+    return _FinishedTests(effects, tuple(refused.items()), frozenset(incomplete), signal, tuple(cautions))

@@ -18,10 +18,10 @@ from fastenough.analysis.change_effects import ChangeEffect, effect_of, helpful_
 from fastenough.analysis.paired import Pair
 from fastenough.campaign import Entry, Plan
 from fastenough.cli.ab import _print_result
-from fastenough.cli.audit_measure import AuditMeasurement, conclusions, print_measured
+from fastenough.cli.audit_measure import AuditMeasurement, conclusions, print_measured, remarks
 from fastenough.jobs.ab import AbRuns, AbTest, RunFailed, require_measured
 from fastenough.jobs.audit import AuditTrials, conclude_trials, measure
-from fastenough.model import NotApplicable, Outcome
+from fastenough.model import BadInput, NotApplicable, Outcome
 from fastenough.recording import Recording
 from fastenough.report.document import Text
 from fastenough.store import Store
@@ -201,10 +201,45 @@ def test_a_failed_run_ends_its_own_test_only(tmp_path: Path, again: bool) -> Non
     complete = [("a=on", "none"), ("b=on", "full"), ("b=on", "none")]
     assert [(effect.name, effect.load) for effect in measured.repeated] == (complete if again else complete[1:])
     assert [(effect.name, effect.load) for effect in measured.single][-3:] == complete
-    assert measured.failed == {"a=on"}
+    assert measured.incomplete == {"a=on"}
     assert measured.refused == (("a=on under load full", "run 7 failed: load full was starved"),)
     assert measured.best == {"b": "on"}
     assert [text for text in conclusions(measured) if "a=on" in text] == []
+    noted = remarks(measured)
+    assert [(name, noted[name].helps, "no result" in noted[name].text) for name in noted] == [
+        ("a", False, True),
+        ("b", True, False),
+    ]
+
+
+@pytest.mark.parametrize(("kind", "again"), [(NotApplicable, False), (BadInput, True)])
+def test_a_change_that_is_refused_under_one_load_is_not_recommended(
+    tmp_path: Path, kind: type[NotApplicable | BadInput], again: bool
+) -> None:
+    """It helps under the load before, but a harm under the load that cannot be made is unknown."""
+    runs = {str(place): run for place, run in enumerate(_in_order(pairs_of(_folder(tmp_path, "runs"), 3, -3000)))}
+
+    class Held(Store):
+        def load(self, run_id: str) -> Recording:
+            return runs[run_id]
+
+    def make(trial: AbTest) -> AbRuns:
+        if (*trial.change, trial.plan.entries[0].loads[0], trial.again) == ("a", "full", again):
+            raise kind("load full is not installed")
+        return AbRuns("campaign", tuple(runs), ORDER * 2, tuple(range(12)))
+
+    measured = measure(
+        Plan("audit", (Entry("timer", ("none",), 1.0, {}),)),
+        {"a": "on", "b": "on"},
+        ["none", "full"],
+        3,
+        store=Held(tmp_path / "store"),
+        make=make,
+    )
+    assert ("a=on", "none") in [(effect.name, effect.load) for effect in measured.single if effect.helps]
+    assert measured.refused == (("a=on", "load full is not installed"),)
+    assert measured.best == {"b": "on"} and not measured.combined
+    assert not remarks(measured)["a"].helps
 
 
 @pytest.mark.parametrize("failing", ["a", "b", "refused"])
@@ -237,7 +272,7 @@ def test_the_conclusion_names_a_failed_trial_of_a_change_with_an_effect_only(tmp
     assert bool(measured.repeated) == (failing != "a") and measured.best == {}
     (text,) = conclusions(measured)
     assert text.startswith("no change is recommended")
-    assert ("failed" in text) == (failing == "a")
+    assert ("without result" in text) == (failing == "a")
 
 
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.ABORTED])
