@@ -50,8 +50,10 @@ class QuantileDifference:
     samples for the quantile, if its source only counted the values there, or if it lies among missed periods without a
     value.
 
-    ``p_value``: the least error at which the interval excludes zero.  ``significant``: zero is also excluded when all
-    reported differences are judged together.  ``no_interval``: why a difference has no interval.
+    ``lower_ns`` and ``upper_ns``: ends of the interval; one of them is None where the quantile of a run may lie among
+    missed periods.  ``p_value``: the least error at which the interval excludes zero; None without an interval.
+    ``significant``: zero is also excluded when all reported differences are judged together.  ``no_interval``: why a
+    difference has no interval.
     """
 
     quantile: float
@@ -66,7 +68,10 @@ class QuantileDifference:
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        return None if self.lower_ns is None or self.upper_ns is None else (self.lower_ns, self.upper_ns)
+        if self.p_value is None:
+            return None
+        lower_ns = -math.inf if self.lower_ns is None else self.lower_ns
+        return lower_ns, math.inf if self.upper_ns is None else self.upper_ns
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,8 @@ class Comparison:
     """One kind of series of two runs.  The maxima are given without an interval: they have none.  A maximum is None if
     an imported source left out values that may exceed it; ``maxima_at_least_ns`` has its lower bound, if one is known.
 
-    ``tested_differences``: number of differences that were judged together (Holm 1979).
+    ``tested_differences``: number of differences that were judged together (Holm 1979).  ``missed``: number of missed
+    periods without a value of both runs.
     """
 
     first_id: str
@@ -112,6 +118,7 @@ class Comparison:
     confidence: float
     tested_differences: int = 0
     maxima_at_least_ns: tuple[float | None, float | None] = (None, None)
+    missed: tuple[int, int] = (0, 0)
 
     @property
     def maxima(self) -> tuple[tuple[float | None, float | None], ...]:
@@ -165,18 +172,22 @@ def _differences(first: Recording, second: Recording) -> tuple[str, ...]:
 def _quantile_difference(
     first: ResampledQuantiles, second: ResampledQuantiles, quantile: float, confidence: float
 ) -> QuantileDifference:
+    """The difference at a quantile.  Where that of one run may lie among missed periods, its interval has one end."""
     first_ns, second_ns = first.value_ns(quantile), second.value_ns(quantile)
-    if first_ns is None or second_ns is None:
-        is_missed = first.is_missed(quantile) or second.is_missed(quantile)
-        return QuantileDifference(quantile, no_interval=NoInterval.MISSED if is_missed else None)
-    observed = QuantileDifference(quantile, first_ns, second_ns, second_ns - first_ns)
+    difference_ns = None if first_ns is None or second_ns is None else second_ns - first_ns
+    observed = QuantileDifference(quantile, first_ns, second_ns, difference_ns)
+    sides = (first, second)
+    if any(side.value_ns(quantile) is None and not side.is_missed(quantile) for side in sides):
+        return observed
+    if any(side.merged.two_sided and side.is_missed(quantile) for side in sides):
+        return replace(observed, no_interval=NoInterval.MISSED)
     resampled = difference_of(first.edges(quantile), second.edges(quantile))
     if resampled is None:
         return replace(observed, no_interval=no_interval_of_difference(first, second, quantile))
-    lower_ns, upper_ns = resampled.interval(confidence)
-    if not math.isfinite(upper_ns - lower_ns):
+    ends = tuple(end if math.isfinite(end) else None for end in resampled.interval(confidence))
+    if ends == (None, None):
         return replace(observed, no_interval=NoInterval.MISSED)
-    return replace(observed, lower_ns=lower_ns, upper_ns=upper_ns, p_value=resampled.chance_of_none())
+    return replace(observed, lower_ns=ends[0], upper_ns=ends[1], p_value=resampled.chance_of_none())
 
 
 def _rate_difference(first: Merged, second: Merged, limit_ns: float, confidence: float) -> RateDifference:
@@ -333,6 +344,7 @@ def comparison_of(
         tuple(_rate_difference(base, other, limit, confidence) for limit in limits_ns if complete),
         confidence,
         maxima_at_least_ns=(least_maximum_ns(base), least_maximum_ns(other)),
+        missed=(base.missed_uncharged, other.missed_uncharged),
     )
 
 
@@ -418,25 +430,37 @@ def rate_text(limit: str, is_more: bool, first: float, second: float) -> str:
 
 
 def comparison_text(comparison: Comparison, which: str) -> str:
-    """Comparison of one kind of series of a run, with figures of the highest quantile and of the rates that differ."""
+    """Comparison of one kind of series of a run, with figures of the highest quantile and of the rates that differ, and
+    the numbers of missed periods without a value."""
     phrases: list[str] = []
     significant = significant_quantiles(comparison.quantiles)
     if significant is not None:
-        phrase, tail = significant
-        phrases.append(
-            f"is {phrase} (at {words.percent(tail.quantile)} by {words.nearest_microseconds(tail.difference_ns)} µs, "
-            f"{words.percent(comparison.confidence)} interval {interval(tail)} µs)"
-        )
+        phrases.append(f"is {significant[0]} ({_figures(significant[1], comparison.confidence)})")
     phrases += [
         f"has {rate_text(words.exact_time(rate.limit_ns), finding(rate) == GREATER, *rate.shares)}"
         for rate in comparison.rates
         if finding(rate) in (GREATER, SMALLER)
     ]
+    missed = _missed_text([comparison], which)
     if phrases:
-        return f"the {which} run {' and '.join(phrases)}"
+        return f"the {which} run {' and '.join(phrases)}{missed}"
     if comparison.p_values():
-        return f"no difference of the {which} run is shown"
-    return f"no interval for the {which} run ({comparison.no_interval()})"
+        return f"no difference of the {which} run is shown{missed}"
+    return f"no interval for the {which} run ({comparison.no_interval()}){missed}"
+
+
+def _figures(tail: QuantileDifference, confidence: float) -> str:
+    """The difference at a quantile, if it is known, and its interval."""
+    difference = "" if tail.difference_ns is None else f" by {words.nearest_microseconds(tail.difference_ns)} µs"
+    return f"at {words.percent(tail.quantile)}{difference}, {words.percent(confidence)} interval {interval(tail)} µs"
+
+
+def _missed_text(comparisons: Sequence[Comparison], which: str) -> str:
+    """The numbers of missed periods without a value; empty without any."""
+    base, other = (sum(comparison.missed[side] for comparison in comparisons) for side in (0, 1))
+    if not base and not other:
+        return ""
+    return f"; missed periods without a value: {base:,} of the base, {other:,} of the {which} run"
 
 
 def _relevant(comparisons: Sequence[Comparison], judged: Collection[str]) -> list[Comparison]:
@@ -469,12 +493,13 @@ def _conclusion_of_run(comparisons: Sequence[Comparison], judged: Collection[str
         return f"{relevant[0].series}: {comparison_text(relevant[0], which)}"
     directions = [{*map(finding, comparison.quantiles), *map(finding, comparison.rates)} for comparison in relevant]
     greater, smaller = (sum(what in difference for difference in directions) for what in (GREATER, SMALLER))
+    missed = _missed_text(relevant, which)
     if not greater and not smaller:
-        return f"no difference of the {which} run is shown in any of {len(relevant)} series"
+        return f"no difference of the {which} run is shown in any of {len(relevant)} series{missed}"
     where = "at some quantile or limit" if any(comparison.rates for comparison in relevant) else "at some quantile"
     return (
         f"of {len(relevant)} series, the {which} run is greater {where} in {greater} and smaller in "
-        f"{smaller}; each is below"
+        f"{smaller}; each is below{missed}"
     )
 
 

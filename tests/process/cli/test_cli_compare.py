@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -131,12 +132,15 @@ def test_a_difference_without_interval_has_its_reason(tmp_path: Path, reason: No
     assert reason in conclusion(compare(*runs), judged_names(runs))
 
 
-def _run_of_activations(folder: Path, number: int, missed: int) -> Recording:
+def _run_of_activations(
+    folder: Path, number: int, missed: int, level_ns: int = 20_000, series: Mapping[str, object] | None = None
+) -> Recording:
     """100 activations without a period in each of 100 s; of each second, the longest ``missed`` have no value."""
-    values = np.sort((20_000 * np.random.default_rng(number).lognormal(0, 0.3, (100, 100))).astype(np.int64))
+    values = np.sort((level_ns * np.random.default_rng(number).lognormal(0, 0.3, (100, 100))).astype(np.int64))
     answered = [np.random.default_rng(number).permutation(row[: 100 - missed]) for row in values]
     plan = Plan([answered], run_id=f"run-{number}", missed=100 * missed, views=("wakeup",), interval_ns=10**9)
-    plan.head, plan.series = {"probe": "made-up", "parameters": {"size": 1}}, {"period_ns": None}
+    plan.head = {"probe": "made-up", "parameters": {"size": 1}}
+    plan.series = {"period_ns": None, **(series or {})}
     return recording(folder, plan)
 
 
@@ -153,9 +157,41 @@ def test_a_run_is_not_smaller_since_its_longest_activations_have_no_value(tmp_pa
         20: [0.5],
         60: [],
     }[missed]
-    assert (NoInterval.MISSED in conclusion([compared], set())) == (missed == 60)
+    assert [difference.first_ns is not None for difference in compared.quantiles] == [True] * 5 + [False]
+    assert (f"{100 * missed:,} of the second run" in conclusion([compared], set())) == (missed > 0)
     caveat = f"run run-2: {100 * missed:,} missed periods have no value; in quantiles they exceed all values"
     assert (caveat in cautions(runs)) == (missed > 0)
+
+
+@pytest.mark.parametrize("missed_in_base", [False, True])
+def test_a_quantile_among_missed_periods_exceeds_all_that_is_known(tmp_path: Path, missed_in_base: bool) -> None:
+    """A run of twice the values, with 3 % of its activations missed: beyond 97 % only one end of each interval is
+    known, and excludes zero."""
+    longer = _run_of_activations(tmp_path, 2, 3, level_ns=40_000)
+    runs = [_run_of_activations(tmp_path, 1, 0), longer]
+    [compared] = compare(*(reversed(runs) if missed_in_base else runs))
+    tail = next(difference for difference in compared.quantiles if difference.quantile == 0.99)
+    known, unknown = (tail.second_ns, tail.first_ns) if missed_in_base else (tail.first_ns, tail.second_ns)
+    end_ns, open_end_ns = (tail.upper_ns, tail.lower_ns) if missed_in_base else (tail.lower_ns, tail.upper_ns)
+    assert known is not None and 35_000 < known < 50_000
+    assert (unknown, open_end_ns, tail.difference_ns) == (None, None, None)
+    assert end_ns is not None and 20_000 < abs(end_ns) < 60_000
+    assert tail.significant and finding(tail) == (SMALLER if missed_in_base else GREATER)
+    assert compared.missed == ((300, 0) if missed_in_base else (0, 300))
+    text = conclusion([compared], set())
+    assert "99 %, 95 % interval" in text and "∞" in text and " by " not in text
+    assert "300 of the base" in text if missed_in_base else "300 of the second run" in text
+
+
+def test_a_jitter_with_missed_periods_has_no_interval(tmp_path: Path) -> None:
+    """Its values below zero may be greater in magnitude than those of the missed periods."""
+    runs = [
+        _run_of_activations(tmp_path, number, missed, series={"two_sided": True}) for number, missed in ((1, 0), (2, 3))
+    ]
+    [compared] = compare(*runs)
+    assert {difference.ends for difference in compared.quantiles} == {None}
+    assert [difference.first_ns is not None for difference in compared.quantiles] == [True] * 5 + [False]
+    assert NoInterval.MISSED in conclusion([compared], set())
 
 
 @pytest.mark.parametrize("columns", [80, 200])
