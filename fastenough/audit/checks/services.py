@@ -9,9 +9,10 @@ from fastenough.audit.check import Check
 from fastenough.audit.facts import Facts
 from fastenough.audit.finding import CheckOutcome, Group, Severity, boot, costs, done, fine, sysctl
 
-_FAST = re.compile(r"(tty|ttynull|netcon|netcon_ext|pstore)-?\d+")
+_FAST = re.compile(r"(tty|ttynull|netcon|netcon_ext|pstore|ramoops)-?\d+")
 """Consoles of the kernel that wait for no device: screens, none, network, memory.  Drivers of serial ports choose other
-names; a console of an unknown name is taken for one of them."""
+names; a console of an unknown name is taken for one of them.  The console of pstore has the name of its backend since
+Linux 5.8.  Of these, ramoops writes into memory; pstore_blk writes into a block device."""
 
 _ERRORS = 4
 """Messages of this level and above are not errors."""

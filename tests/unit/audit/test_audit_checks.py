@@ -160,14 +160,14 @@ def test_what_is_and_what_changes_it(machine: str, name: str, said: str, changes
 
 
 @pytest.mark.parametrize(
-    "console", ["ttyTHS0", "ttyTCU0", "ttyAML0", "ttySAC2", "ttySIF0", "ttyMV0", "ttyS1", "hvc0", "x0"]
+    "console", ["ttyTHS0", "ttyTCU0", "ttyAML0", "ttySAC2", "ttySIF0", "ttyMV0", "ttyS1", "hvc0", "x0", "pstore_blk-1"]
 )
 def test_a_console_of_an_unknown_name_is_slow(console: str) -> None:
     finding = found({**MACHINES["imx"], "consoles": ["tty0", console]})["serial-console"]
     assert finding.state is COSTS and finding.text.startswith(f"{console}, for messages")
 
 
-@pytest.mark.parametrize("console", ["tty0", "tty63", "ttynull-1", "netcon0", "netcon_ext0", "pstore-1"])
+@pytest.mark.parametrize("console", ["tty0", "tty63", "ttynull-1", "netcon0", "netcon_ext0", "pstore-1", "ramoops-1"])
 def test_a_console_without_a_serial_port_is_fast(console: str) -> None:
     assert found({**MACHINES["imx"], "consoles": [console]})["serial-console"].state is FINE
 
