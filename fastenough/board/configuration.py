@@ -26,6 +26,8 @@ BOOT_S = 300.0
 _RETRY_S = 1.0
 _SELECT_S = 120.0
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_PARTS = ("kernel", "kernel configuration", "kernel command line")
+"""Names of the parts of :func:`_identity`."""
 _AS_ROOT = ("sh", "-c", 'PATH="$PATH:/sbin:/usr/sbin"; exec "$@"', "sh")
 
 
@@ -132,9 +134,15 @@ class SwitchableBoard:
         """Return why the running system is not that configuration; empty if it can be."""
         running = booted.configuration
         runs = f"{self.name} runs {running.kernel_release}"
-        earlier = self.seen.get(configuration, running).kernel_release
-        if earlier != running.kernel_release:
-            return f"{runs}, but the kept runs in {configuration} used {earlier}; boot that, or start a new campaign"
+        # a selected boot repeats itself: its other differences are those of a changed board, which the campaign refuses
+        parts = _PARTS[:1] if change.select else _PARTS
+        changed = _change(running, self.seen.get(configuration, running), parts)
+        if changed is not None:
+            name, now, earlier = changed
+            return (
+                f"{self.name} has the {name} {now}, but the kept runs in {configuration} used {earlier}; boot that, or "
+                "start a new campaign"
+            )
         if change.kernel:
             fits = fnmatchcase(running.kernel_release or "", change.kernel)
             return "" if fits else f"{runs}, but {configuration} requires {change.kernel}"
@@ -158,6 +166,15 @@ def _boot_id(link: Link) -> str:
 
 def _identity(configuration: Configuration) -> tuple[str | None, ...]:
     return configuration.kernel_release, configuration.kernel_config_sha256, configuration.command_line
+
+
+def _change(running: Configuration, earlier: Configuration, parts: Sequence[str]) -> tuple[str, str, str] | None:
+    """Return the name and both values of the first of these parts that is known and differs; None without any."""
+    values = zip(parts, _identity(running), _identity(earlier), strict=False)
+    return next(
+        ((name, now, before) for name, now, before in values if now and before and now != before),
+        None,
+    )
 
 
 def require_remote(board: Board, changes: Mapping[str, ConfigurationChange]) -> None:
