@@ -29,6 +29,7 @@ from fastenough.recording.building import line_bytes
 from fastenough.recording.lines import JsonLine
 from fastenough.recording.wakeups import MONITOR
 from fastenough.settings import Settings
+from fastenough.settings.tracing import InstancePlace
 
 TYPES = "/sys/kernel/btf/vmlinux"
 """The kernel's BTF type information, which the monitor requires."""
@@ -253,7 +254,8 @@ def _histogram_task(booted: Booted, act: Act) -> Task:
 def _histogram_act(booted: Booted, act: Act, settings: Settings) -> Act:
     """Make the setting by which the kernel counts wake-ups into histograms; return the act that reads them.
 
-    Raises NotApplicable for parameters that histograms do not support, and for a kernel without histograms.
+    ``settings``: those of the run.  Raises NotApplicable for parameters that histograms do not support, for a kernel
+    without histograms, and for a run that uses the tracing instance itself.
     """
     lacking = "this kernel has no BTF type information (boot one with CONFIG_DEBUG_INFO_BTF=y, such as Debian's)"
     parameters = {name: value for name, value in act.parameters.items() if (name, value) != _ALWAYS}
@@ -261,10 +263,13 @@ def _histogram_act(booted: Booted, act: Act, settings: Settings) -> Act:
     if unknown is not None:
         raise NotApplicable(f"{lacking}, and the fallback, kernel histograms, does not support --{unknown}")
     own = replace(act, probe="wakeups", parameters=parameters)
+    unavailable = f"{lacking}, and the fallback, kernel histograms, is not available"
+    if InstancePlace().entry() in settings.places:
+        raise NotApplicable(f"{unavailable}: the run uses the tracing instance of the kernel itself")
     try:
         return with_trace(own, settings.apply_all(kernel_settings(own, booted.link)), print)
     except NotApplicable as why:
-        raise NotApplicable(f"{lacking}, and the fallback, kernel histograms, is not available: {why}") from why
+        raise NotApplicable(f"{unavailable}: {why}") from why
 
 
 def as_monitor_line(raw: bytes) -> bytes:

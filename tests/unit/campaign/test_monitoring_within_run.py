@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,11 @@ from fastenough.link.base import Completed
 from fastenough.model import Configuration, Outcome
 from fastenough.recording import LoadProof
 from fastenough.recording.building import HeadAdditions, line_bytes
+from fastenough.recording.head import NOT_APPLICABLE, RecordedSetting
+from fastenough.settings import Settings
+from fastenough.settings.place import PlaceEntry
+from fastenough.settings.setting import Requested
+from fastenough.settings.tracing import INSTANCE, InstancePlace
 from fastenough.store import Store
 from tests.support.monitor_recordings import Watched, lines
 
@@ -70,6 +75,33 @@ def test_a_monitor_that_could_not_run_is_told_with_its_message(tmp_path: Path) -
     booted, _ = _board(Completed(5, b"", b"fastenough-monitor: no BPF\n"))
     transcript, told = _watched(booted, Store(tmp_path))
     assert transcript.outcome is Outcome.NOT_APPLICABLE and "no BPF" in told[0]
+
+
+class _TracingSettings(Settings):
+    """The settings of a run that traces."""
+
+    def __init__(self) -> None:
+        """Open no journal."""
+
+    @property
+    def places(self) -> list[PlaceEntry]:
+        return [InstancePlace().entry()]
+
+    def apply_all(self, all_requested: Mapping[str, Requested]) -> list[RecordedSetting]:
+        why = f"{NOT_APPLICABLE}{INSTANCE} exists: another fastenough is using it"
+        return [RecordedSetting(name, requested, None, reason=why) for name, requested in all_requested.items()]
+
+
+def test_a_run_that_traces_has_no_monitor_without_type_information(tmp_path: Path) -> None:
+    """The instance of the histograms is that of the run, not one of another program."""
+    booted, store, told = Booted(FakeLink({}), Configuration("stock"), "probe"), Store(tmp_path), list[str]()
+    transcript = Transcript(
+        partial(store.begin, {}), HeadAdditions("board", booted.configuration, None), lambda: LoadProof(None, True)
+    )
+    with monitor_beside(booted, SPEC, transcript, store, told.append, thread_name="", settings=_TracingSettings()):
+        pass
+    assert transcript.outcome is Outcome.NOT_APPLICABLE
+    assert "the run uses the tracing instance" in told[0] and "another" not in told[0]
 
 
 def test_a_recording_without_end_has_failed(tmp_path: Path) -> None:
