@@ -25,6 +25,7 @@ from fastenough.campaign.progress import Clock, Progress
 from fastenough.campaign.stop import StopRequest, stop_on_signals
 from fastenough.campaign.transcript import RunStore, Transcript
 from fastenough.facts import collect
+from fastenough.implementations.task import Refused
 from fastenough.link import BoardGone, LocalLink
 from fastenough.model import BadInput, Configuration, FastenoughError, identifiers_of, is_same_machine
 from fastenough.recording import LoadStated
@@ -49,13 +50,15 @@ class ChangedSystem(BadInput):
 class Campaign:
     """Result of a campaign: run ids in the order of the plan, including those of an earlier part.
 
-    ``signal``: number of the signal that stopped it, else 0.
+    ``signal``: number of the signal that stopped it, else 0.  ``refused``: those runs that are stored as failed because
+    the task refused an option.
     """
 
     id: str
     runs: tuple[str, ...]
     stopped: bool
     signal: int = 0
+    refused: tuple[str, ...] = ()
 
 
 def run_campaign(
@@ -103,7 +106,11 @@ def run_campaign(
                 runner.configuration(stoppable(opened(name), stopping.sleep), configuration, list(left), stack)
     done = runner.ledger.done
     return Campaign(
-        runner.ledger.campaign, tuple(done[position] for position in sorted(done)), stopping.requested, stopping.signal
+        runner.ledger.campaign,
+        tuple(done[position] for position in sorted(done)),
+        stopping.requested,
+        stopping.signal,
+        tuple(runner.refused),
     )
 
 
@@ -128,6 +135,7 @@ class _Runner:
 
     def __post_init__(self) -> None:
         self.left = [spec for spec in self.specs if not self.ledger.has(spec)]
+        self.refused: list[str] = []
         self._clock = Clock(self.left)
         self._printed: set[str] = set()
         self._kept = _kept_heads(self.plan, self.store, self.ledger.done)
@@ -230,6 +238,8 @@ class _Runner:
                 site.board.name, site.booted.configuration, LoadStated(spec.load), requirement=spec.requirement
             )
             transcript = store_unmeasured(spec, context, added, refused)
+            if isinstance(refused, Refused) and transcript.writer is not None:
+                self.refused.append(transcript.writer.id)
         self._clock.end()
         self._report(spec, "ended", transcript)
 

@@ -320,7 +320,8 @@ def measure(order: BoardOrder) -> ActAnswer:
         stopping=stopping,
         journal=Path(order["state"]) / f"{order['board']}.journal",
     )
-    runs = [store.load(run) for run in campaign.runs]
+    # a refused option is a fault of the plan, which a power cycle does not mend
+    runs = [store.load(run) for run in campaign.runs if run not in campaign.refused]
     failed = [why for run in runs if run.outcome is Outcome.FAILED for why in (run.end.reasons if run.end else ())]
     summary = "; ".join(dict.fromkeys(failed[:_MOST_REASONS]))
     answer: ActAnswer = {"stored": list(campaign.runs)}
