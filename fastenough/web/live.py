@@ -34,6 +34,7 @@ class Row(TypedDict):
     state: BoardCondition
     style: str
     shape: str
+    verdict: str
     seen_s: int | None
     main_seen_s: int | None
     max_5min_s: int | None
@@ -49,6 +50,7 @@ def row_of(status: BoardStatus) -> Row:
         "state": status.state,
         "style": status.state.style,
         "shape": status.state.shape,
+        "verdict": status.verdict,
         "seen_s": status.seen_s,
         "main_seen_s": status.main_seen_s,
         "max_5min_s": status.max_5min_s,

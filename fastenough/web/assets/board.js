@@ -204,11 +204,19 @@ at("zoom").addEventListener("click", () => go(view().span, view().chosen, true))
 addEventListener("hashchange", showAll);
 addEventListener("redraw", showAll);
 
+/** What the headline states, as the server rendered it. */
+function outdated(row) {
+  const {state, max, ever} = at("verdict").dataset;
+  return state !== row.state || at("verdict").className !== `verdict ${row.verdict}` || max !== String(row.max_30d_ns ?? "") || ever !== String(row.max_ever_ns ?? "");
+}
+
 let reloaded = Date.now();
 listen(`?board=${encodeURIComponent(document.querySelector("[data-board]").dataset.board)}`, (name, row) => {
+  if (outdated(row)) renewSoon();
   fill(document.querySelector("main"), row);
   if (Date.now() - reloaded < RELOAD_S * 1000 || complete !== requested || view().chosen) return;
   reloaded = Date.now();
+  renewSoon();
   showAll();
 });
 showAll();

@@ -2,10 +2,12 @@
 // All boards: search, filters and order, which stand in the address behind '#', and the heat map of all of them.
 "use strict";
 
-const form = document.querySelector("form.filters"), rows = [...document.querySelectorAll("#boards tbody tr")];
+const form = document.querySelector("form.filters");
 const PAGED = form !== null && "paged" in form.dataset;   // the server searches, sorts and pages
 const FORMER_STATES = {lent: "reserved"};   // in addresses of earlier versions
-let requested = 0;
+let requested = 0, rows = rowsShown(), bars = null;
+
+function rowsShown() { return [...document.querySelectorAll("#boards tbody tr")]; }
 
 function filter() {
   const said = new URLSearchParams(location.hash.slice(1));
@@ -68,7 +70,7 @@ function say(name, value) {
 const BARS = 30, HIGH = 16;
 
 /** Of each board some bars, each the greatest of its part of the span. */
-function drawBars(data, span) {
+function drawBars({data, span}) {
   document.getElementById("over").textContent = `Maxima over ${span}`;
   for (const row of rows) {
     const values = data.boards[row.dataset.board] || [], svg = row.querySelector("svg.spark");
@@ -93,7 +95,8 @@ async function drawHeat() {
     if (request !== requested) return;   // another span has been selected since
     if (found === null) throw new Error("unknown span");
     show("heat", place, boardsFigure(found));
-    drawBars(found, span);
+    bars = {data: found, span};
+    drawBars(bars);
   } catch (error) { if (request === requested) cannot(place, error); }
   drawn();
 }
@@ -115,6 +118,15 @@ function filterHere() {
   order();
 }
 
+/** After the server's rows, in its order, have replaced those of this page. */
+function arrange() {
+  rows = rowsShown();
+  if (bars) drawBars(bars);
+  if (PAGED) return;
+  filter();
+  order();
+}
+
 if (form) {
   if (!PAGED) filterHere();
   document.querySelectorAll("[data-span]").forEach(button => button.addEventListener("click", () => { say("span", button.dataset.span); drawHeat(); }));
@@ -123,10 +135,11 @@ if (form) {
   drawHeat();
   listen(location.search, (name, row) => {
     const place = rows.find(one => one.dataset.board === name);
+    if (!place || place.dataset.state !== row.state || place.dataset.verdict !== (row.verdict || "none")) renewSoon(arrange);
     if (!place) return;
     place.dataset.max = row.max_30d_ns === null ? "" : row.max_30d_ns;
     fill(place, row);
-  }, name => { if (!PAGED) rows.filter(one => one.dataset.board === name).forEach(one => one.remove()); });
+  }, () => renewSoon(arrange));
 } else {
   drawn();
 }

@@ -73,13 +73,14 @@ function newer(seen) {
   showAge();
 }
 
-/** What a row, or a page, shows of a board. */
+/** What a row, or a page, shows of a board.  Its verdict has the word of "data-unjudged" where there is none. */
 function fill(place, row) {
   for (const cell of place.querySelectorAll("[data-value]")) {
     const name = cell.dataset.value, isTime = name.endsWith("seen_s");
     cell.textContent = isTime ? instant(row[name]) : us(row[name]);
     if (!isTime) cell.classList.toggle("above", place.dataset.limit > 0 && row[name] > +place.dataset.limit);
   }
+  for (const word of place.querySelectorAll("[data-unjudged]")) word.textContent = row.verdict || word.dataset.unjudged;
   const state = place.querySelector(".state");
   if (!state) return;
   const shape = made("span", row.shape);
@@ -87,6 +88,25 @@ function fill(place, row) {
   state.replaceChildren(shape, ` ${row.state}`);
   state.className = `state state-${row.style}`;
 }
+
+const RENEW_S = 6;   // longer than the server serves a cached page
+let renewal = 0;
+
+/** Replace the parts of this page with "data-renew" by those of the same name that the server now renders; then after(). */
+async function renew(after) {
+  renewal = 0;
+  const answer = await fetch(location.pathname + location.search, {cache: "no-cache"}).catch(() => null);
+  if (!answer || !answer.ok) return;   // the next event asks again
+  const present = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const part of document.querySelectorAll("[data-renew]")) {
+    const other = present.querySelector(`[data-renew="${part.dataset.renew}"]`);
+    if (other && !other.isEqualNode(part)) part.replaceWith(other);
+  }
+  after();
+}
+
+/** What only the server knows of a changed state or verdict, such as its reason, is shown soon after it. */
+function renewSoon(after = () => {}) { renewal = renewal || setTimeout(renew, RENEW_S * 1000, after); }
 
 /** Every change of the boards of a query while the page is open: take(name, row). */
 function listen(query, take, gone) {

@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 
+from fastenough.farm.judging import verdicts_on
 from fastenough.history import declare
 from fastenough.store.conclusions import conclusions
 from fastenough.web.pages import PAGES
 from fastenough.web.published import publish
 from fastenough.web.site import HTML, JSON
 from tests.support.browser import AXE
-from tests.support.farm_data import FarmData
+from tests.support.farm_data import LIMIT_NS, FarmData
 from tests.support.tools import require
 from tests.support.websites import Served, serving, site_of
 
@@ -347,6 +348,33 @@ def test_the_overview_answers_which_board_stays_within_a_limit(browser: Browser,
         row = "#boards tbody tr:not([hidden])"
         assert page.is_visible(f"{row} td[data-value=max_30d_ns]") and page.is_visible(f"{row} td:nth-child(7)")
         assert axe(page) == []
+
+
+def test_an_open_page_shows_one_verdict(browser: Browser, served: Served, tmp_path: Path) -> None:
+    farm, site = served.farm, site_of(served.farm, tmp_path)
+    name = next(
+        board for board in farm.boards if board not in (farm.injected.board, farm.changed, farm.silent, farm.private)
+    )
+    judged = verdicts_on(farm.store, name, {"limit_ns": LIMIT_NS})
+
+    def judge(verdict: str, reason: str) -> None:
+        declare(site.history, name, **(judged | {"verdict": verdict, "verdict_reason": reason}))
+
+    def verdict_of(page: Page) -> str:
+        return page.inner_text(f"tr[data-board={name}] > td:nth-child(9), .verdict > .word")
+
+    with serving(site, farm) as found:
+        judge("PASS", "long enough")
+        with opened(browser, f"{found.url}/") as overview, opened(browser, f"{found.url}/board/{name}/") as board:
+            assert verdict_of(overview) == verdict_of(board) == "PASS"
+            assert "long enough" in board.inner_text(".verdict")
+            assert "FAIL" not in overview.inner_text(".counts")
+            judge("FAIL", "two above")
+            until(overview, lambda: verdict_of(overview) == "FAIL")
+            until(overview, lambda: "1 FAIL" in overview.inner_text(".counts"))
+            assert overview.get_attribute(f"tr[data-board={name}]", "data-state") == "FAIL"
+            until(board, lambda: "two above" in board.inner_text(".verdict"))
+            assert verdict_of(board) == "FAIL" and "FAIL" in board.inner_text("h1")
 
 
 def test_one_absurd_value_flattens_no_figure(browser: Browser, served: Served) -> None:
