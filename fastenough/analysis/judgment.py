@@ -68,15 +68,23 @@ class _Weighed:
     evidence: Evidence | None
 
 
+def _with_runs(checked: Sequence[tuple[Recording, list[CheckFinding]]]) -> Iterator[CheckFinding]:
+    """Each finding once, with the runs that it is about."""
+    runs: dict[CheckFinding, list[str]] = {}
+    for recording, findings in checked:
+        for finding in findings:
+            runs.setdefault(finding, []).append(recording.run_id)
+    for finding, ids in runs.items():
+        more = f" and {words.counted(len(ids) - 1, 'more run')}" if len(ids) > 1 else ""
+        subject = f"all {len(ids)} runs" if 2 < len(ids) == len(checked) else f"run {ids[0]}{more}"
+        yield replace(finding, text=f"{subject}: {finding.text}")
+
+
 def _weigh(required_group: RequiredGroup, minimum_duration_ns: int, confidence: float) -> _Weighed:
     requirement, recordings = required_group
     checked = [(recording, checks.findings_of(recording)) for recording in recordings]
     named = len(recordings) > 1 or recordings[0].damage is not None
-    findings = [
-        replace(finding, text=f"run {recording.run_id}: {finding.text}") if named else finding
-        for recording, run_findings in checked
-        for finding in run_findings
-    ]
+    findings = list(_with_runs(checked)) if named else checked[0][1]
     merged = evidence.merged_per_cpu(recordings)
     weighed = _Weighed(requirement, recordings, merged, confidence, findings, None)
     if requirement is None or any(is_emulated(recording) for recording in recordings):

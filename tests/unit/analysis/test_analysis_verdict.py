@@ -833,6 +833,16 @@ def test_runs_of_one_key_are_merged_and_a_broken_one_is_named(tmp_path: Path) ->
     assert "run fourth: 4 values lost" in _text(judge(halves, LIMIT))
 
 
+def test_a_finding_of_several_runs_is_stated_once(tmp_path: Path) -> None:
+    parts = [[cpu[i::4] for cpu in VALUES] for i in range(4)]
+    good, *lossy = (
+        recording(tmp_path, _good(values=part, run_id=f"r{i}", lost=min(i, 1))) for i, part in enumerate(parts)
+    )
+    text = _text(judge([good, *lossy], LIMIT))
+    assert "run r1 and 2 more runs: 4 values lost" in text and text.count("values lost") == 1
+    assert "all 3 runs: 4 values lost" in _text(judge(lossy, LIMIT))
+
+
 def test_the_hardest_requirements_that_are_supported_would_pass(tmp_path: Path) -> None:
     one = recording(tmp_path, _good())
     worst = max(int(interval.max()) for cpu in VALUES for interval in cpu)
