@@ -156,9 +156,10 @@ def first_change(courses: Sequence[ArchivedCourse]) -> FirstChange:
 
 
 def _print(found: FirstChange) -> None:
-    boards = words.counted(found.boards, "board")
-    if found.first is None:
-        say(f"No change found on {boards}.")
+    if found.boards == found.too_short:
+        say("No board was searched for changes.")
+    elif found.first is None:
+        say(f"No change found on {words.counted(found.boards - found.too_short, 'board')}.")
     else:
         first = found.first
         changed = len({change.board for change in found.changes})

@@ -153,6 +153,14 @@ def _lacking(evidence: Sequence[CpuEvidence], missing: int) -> Iterator[str]:
             yield f"{where}: {_why_not(cpu)}"
 
 
+def _short_for_never(cpu: CpuEvidence) -> str:
+    """Why no value above the limit is no evidence that there never is one."""
+    if not cpu.dense:
+        return f"{words.counted(cpu.disturbances.n, 'value')} measured; {cpu.activations_for_never:,} are required"
+    required = words.exact_time(cpu.requirement.return_time_ns)
+    return f"{words.duration(cpu.disturbances.time_ns)} measured is too short for a return time of {required}"
+
+
 def _why_not(cpu: CpuEvidence) -> str:
     found = cpu.disturbances
     above = words.exact_time(cpu.requirement.limit_ns)
@@ -160,9 +168,8 @@ def _why_not(cpu: CpuEvidence) -> str:
         return f"{found.surely:,} of {found.n:,} values above {above}"
     if found.possibly > cpu.requirement.miss_rate * found.n:
         return f"{found.possibly:,} of {found.n:,} values may be above {above}: this limit is within a bucket"
-    if cpu.never and cpu.dense:
-        required = words.exact_time(cpu.requirement.return_time_ns)
-        return f"{words.duration(found.time_ns)} measured is too short for a return time of {required}"
+    if cpu.never:
+        return _short_for_never(cpu)
     if not (cpu.steady and cpu.resolved):
         return "disturbances are not stationary, or depend on each other for too long"
     if cpu.higher is not None:

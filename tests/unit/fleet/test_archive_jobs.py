@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -146,6 +147,13 @@ def test_an_interval_that_contradicts_itself_is_refused(tmp_path: Path, name: st
     with pytest.raises(FastenoughError) as refused:
         by_hand(tmp_path, JudgeBoards(LIMIT))
     assert str(refused.value).isprintable()
+
+
+def test_too_few_values_are_stated_with_the_number_required(tmp_path: Path) -> None:
+    """Few values above a limit are no reason against "never"; the number of values is."""
+    (judged,) = by_hand(_archive(tmp_path, 1, 20), JudgeBoards(LIMIT))
+    assert (judged.result, judged.possibly) == (ArchivedResult.NOT_SHOWN, 0)
+    assert re.findall(r"[0-9,]+", judged.reason) == ["0", "20,000", "29,956"]
 
 
 def test_what_takers_accept_can_be_read(tmp_path: Path) -> None:

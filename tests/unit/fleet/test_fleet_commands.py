@@ -7,14 +7,17 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from fastenough.cli import farm_first_change, farm_order, farm_try
+from fastenough.cli.archive_options import ArchiveOptions
 from fastenough.fleet.orders import Acknowledgement, Order
 from fastenough.fleet.supervised_process import Usage
 from fastenough.fleet.trial import FleetTrialResult
 from fastenough.model import BadInput
+from tests.support.fleet_archive import by_hand, machine, row, write
 
 MACHINE = "0b1c5d7e9f00112233445566778899aa"
 
@@ -107,3 +110,11 @@ def test_false_changes_are_a_finite_number(tmp_path: Path, number: str) -> None:
     options = [f"--archive={tmp_path}", f"--false-changes={number}"]
     done = CliRunner().invoke(farm_first_change.command, options)
     assert done.exit_code == 2 and "--false-changes" in done.output
+
+
+def test_no_change_is_stated_of_searched_boards_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, (("panel", row(machine(number), "run", (0, 0), np.array([1000]))) for number in range(2)))
+    monkeypatch.setattr(ArchiveOptions, "compute", lambda options, job: by_hand(Path(options.archive), job))
+    done = CliRunner().invoke(farm_first_change.command, [f"--archive={tmp_path}"])
+    assert done.exit_code == 0 and "Not searched: 2 boards" in done.output
+    assert "No change" not in done.output
