@@ -64,20 +64,21 @@ def parse_mounts(text: str) -> dict[str, tuple[str, str]]:
 
 
 def _levels(inputs: Inputs, controller: str) -> tuple[int, list[str]]:
-    """Version, and the visible folders of the own group and its parents, the own one first."""
+    """Version, and the visible folders of the own group and its parents, the own one first.
+
+    Raises Absent without a hierarchy for the controller, ValueError if the group exists but cannot be read.
+    """
     inputs.text(_GROUPS)  # raises Absent
     paths = parse_groups(inputs.files[_GROUPS])  # with the white space at the end of a name
     mounts = parse_mounts(inputs.text(_MOUNTS))
     version = 1 if controller in paths else 2
     hierarchy = controller if version == 1 else ""
-    if hierarchy not in paths or hierarchy not in mounts:
+    if hierarchy not in paths or (hierarchy not in mounts and paths[hierarchy] == "/"):
         raise Absent(f"no hierarchy of control groups for {controller} is mounted here")
+    if hierarchy not in mounts:
+        raise ValueError(f"the control group {paths[hierarchy]!r} is not mounted here")
     root, point = mounts[hierarchy]
-    try:
-        below = PurePosixPath(paths[hierarchy]).relative_to(root)
-    except ValueError as error:
-        raise Absent(f"the control group {paths[hierarchy]} is not among those that are mounted here") from error
-    own = PurePosixPath(point) / below
+    own = PurePosixPath(point) / PurePosixPath(paths[hierarchy]).relative_to(root)
     folders = [own, *(folder for folder in own.parents if folder.is_relative_to(point))]
     if _UNREADABLE.search(str(own)) or len(folders) > _MOST_LEVELS:
         raise ValueError(f"the files of the control group {paths[hierarchy]!r} cannot be read")
@@ -111,13 +112,15 @@ def _files(inputs: Inputs) -> list[str]:
 def _has_no_quota(inputs: Inputs, folder: str) -> bool:
     """Whether a group has no file of a quota by design: the root, and groups without the bandwidth controller.
 
-    In version 2 cpu.stat shows this; in version 1 the files of the quota and cpu.stat are missing together.
+    In version 2 the group's controllers or cpu.stat show this; kernels before 4.15 have neither the controller nor
+    cpu.stat there.  In version 1 the files of the quota and cpu.stat are missing together.
     """
 
     def has(name: str) -> bool:
         return inputs.get(f"{folder}/{name}") is not None
 
-    if has(_SANE) or (has(_CONTROLLERS) and not has(_TYPE)):
+    controllers = inputs.get(f"{folder}/{_CONTROLLERS}")
+    if has(_SANE) or (controllers is not None and ("cpu" not in controllers.split() or not has(_TYPE))):
         return True
     stat = inputs.get(f"{folder}/cpu.stat")
     return has("cpu.shares") if stat is None else "nr_periods" not in stat
@@ -130,7 +133,7 @@ def _quota(inputs: Inputs, folder: str) -> _Budget | None:
         return None if granted == "max" else _budget(int(granted), int(period))
     names = (f"{folder}/cpu.cfs_quota_us", f"{folder}/cpu.cfs_period_us")
     if all(inputs.get(name) is None for name in names) and not _has_no_quota(inputs, folder):
-        raise Absent(f"the CPU quota of {folder} cannot be read")
+        raise ValueError(f"the CPU quota of {folder} cannot be read")
     return _pair(inputs, *names)
 
 
@@ -139,10 +142,13 @@ def _real_time(inputs: Inputs, folder: str) -> _Budget | None:
 
 
 def _pair(inputs: Inputs, granted: str, period: str) -> _Budget | None:
-    """The budget in two files; None if there is none.  Raises Absent or ValueError if one of them cannot be read."""
-    if inputs.get(granted) is None and inputs.get(period) is None:
+    """The budget in two files; None if there is none.  Raises ValueError if one of them cannot be read."""
+    granted_us, period_us = inputs.get(granted), inputs.get(period)
+    if granted_us is None and period_us is None:
         return None
-    return _budget(int(inputs.text(granted)), int(inputs.text(period)))
+    if granted_us is None or period_us is None:
+        raise ValueError(f"only one of {granted} and {period} can be read")
+    return _budget(int(granted_us), int(period_us))
 
 
 def _budget(granted_us: int, period_us: int) -> _Budget | None:
@@ -188,7 +194,7 @@ def _throttled(inputs: Inputs) -> ControlGroupFact:
     for folder in folders:
         stat = inputs.get(f"{folder}/cpu.stat")
         if stat is None and not _has_no_quota(inputs, folder):
-            raise Absent(f"{folder}/cpu.stat cannot be read")
+            raise ValueError(f"{folder}/cpu.stat cannot be read")
         for name, value in (line.split()[:2] for line in (stat or "").splitlines()):
             if name in ("nr_periods", "nr_throttled"):
                 counted[name] += int(value)

@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fastenough.analysis.machine import may_have_quota
 from fastenough.facts import collect, profile_sha256
+from fastenough.facts.fact import Profile
 from fastenough.link import FakeLink, LocalLink
 from tests.support.control_groups import inside, own_group
+from tests.support.recordings import Plan, latencies, recording
 
 pytestmark = pytest.mark.untimed
 
@@ -125,6 +129,77 @@ def test_what_cannot_be_read_of_a_group_is_unknown(files: dict[str, str], missin
     rest = {path: text for path, text in files.items() if path != f"/sys/fs/cgroup/{missing}"}
     profile = collect(FakeLink(rest))
     assert profile[unknown] is None and "cgroup" in profile["absent"][unknown]
+
+
+def _may_have_quota(folder: Path, profile: Profile) -> bool:
+    run = recording(folder, Plan(latencies(1, intervals=2)))
+    return may_have_quota(replace(run, head=replace(run.head, profile=profile)))
+
+
+@pytest.mark.parametrize(
+    "files, missing",
+    [
+        (VERSION_2, ["cpu.max"]),
+        (VERSION_2, ["cpu.max", "cpu.stat"]),
+        (BARE_2, ["user.slice/cpu.max"]),
+        (BARE_2, ["user.slice/cpu.max", "user.slice/cpu.stat"]),
+        (BARE_2, ["user.slice/user-0.slice/cpu.stat"]),
+        (VERSION_1, ["cpu,cpuacct/docker/cpu.cfs_quota_us"]),
+        (VERSION_1, ["cpu,cpuacct/docker/cpu.cfs_period_us"]),
+        (VERSION_1, [f"cpu,cpuacct/docker/cpu.{name}" for name in ("cfs_quota_us", "cfs_period_us", "stat")]),
+    ],
+)
+def test_a_group_that_cannot_be_read_may_have_a_quota(
+    files: dict[str, str], missing: list[str], tmp_path: Path
+) -> None:
+    paths = {f"/sys/fs/cgroup/{name}" for name in missing}
+    profile = collect(FakeLink({path: text for path, text in files.items() if path not in paths}))
+    assert profile["cpu_quota"] is None and _may_have_quota(tmp_path, profile)
+
+
+_NO_MOUNT = "22 1 8:1 / / rw - ext4 /dev/sda rw\n"
+_OTHER_MOUNT = "611 606 0:28 /lxc /sys/fs/cgroup rw - cgroup2 cgroup rw\n"
+
+
+@pytest.mark.parametrize(
+    "groups, mounts",
+    [
+        ("0::/user.slice\n", _NO_MOUNT),
+        ("3:cpu:/docker/0a1b\n0::/\n", _NO_MOUNT),
+        ("0::/user.slice\n", _OTHER_MOUNT),
+        ("0::/../x\n", BARE_2["/proc/self/mountinfo"]),
+    ],
+)
+def test_a_group_that_is_not_mounted_may_have_a_quota(groups: str, mounts: str, tmp_path: Path) -> None:
+    profile = collect(FakeLink({"/proc/self/cgroup": groups, "/proc/self/mountinfo": mounts}))
+    assert profile["cpu_quota"] is None and _may_have_quota(tmp_path, profile)
+
+
+_BEFORE_4_15 = {
+    "/proc/self/cgroup": "0::/user.slice\n",
+    "/proc/self/mountinfo": BARE_2["/proc/self/mountinfo"],
+    "/sys/fs/cgroup/cgroup.controllers": "io memory pids\n",
+    "/sys/fs/cgroup/user.slice/cgroup.controllers": "memory pids\n",
+    "/sys/fs/cgroup/user.slice/cgroup.type": "domain\n",
+}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"/proc/self/cgroup": "", "/proc/self/mountinfo": _NO_MOUNT},
+        {"/proc/self/cgroup": "0::/\n", "/proc/self/mountinfo": _NO_MOUNT},
+        {"/proc/self/cgroup": "1:name=systemd:/init.scope\n", "/proc/self/mountinfo": _NO_MOUNT},
+        _BEFORE_4_15,
+        {path: text for path, text in _BEFORE_4_15.items() if not path.endswith("cgroup.type")},
+        BARE_2,
+    ],
+)
+def test_no_group_has_a_quota_without_a_controller_of_cpu_time(files: dict[str, str], tmp_path: Path) -> None:
+    """Kernels before 4.15 have no such controller, and no cpu.stat, in version 2."""
+    profile = collect(FakeLink(files))
+    assert profile["cpu_quota"] is None and not _may_have_quota(tmp_path, profile)
 
 
 def test_without_the_bandwidth_controller_no_group_has_a_quota() -> None:
