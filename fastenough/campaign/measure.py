@@ -42,6 +42,8 @@ LATE_SETTINGS = ("irq-threads",)
 """Settings made after a task has requested its pins: the thread that serves them does not exist before."""
 _STOPPED = "stopped before the probe started"
 _LOOK_S = 1.0
+_START_TIMEOUT_S = 20.0
+"""Time from the head of a task until its run has begun, also where its first interval ends later."""
 _END_TIMEOUT_S = 20.0
 
 
@@ -325,6 +327,7 @@ class _Run:
             if beside is None:
                 self._follow(task)
             else:
+                self._await_start(task)
                 beside.begin()
                 beside.end(*self._poll(task, beside))
                 task.interrupt()
@@ -347,6 +350,21 @@ class _Run:
             except FastenoughError as error:
                 self.reasons = self._last_words(error)
                 raise
+
+    def _await_start(self, task: Task) -> None:
+        """Wait for the task's first interval, for the end of the task, or for a request to stop.
+
+        The interval shows that the run has begun.  The head is written before that, and the task responds to edges from
+        then on, but counts only those of its run: a stimulus before it would seem to be a defect of the wires.
+        """
+        end_s = time.monotonic() + _START_TIMEOUT_S
+        while (
+            not self.own.has_interval
+            and task.running
+            and not self.context.stopping.requested
+            and (left_s := end_s - time.monotonic()) > 0
+        ):
+            task.look(left_s)
 
     def _follow(self, task: Task) -> None:
         """Wait until the task has ended, by itself or on request; raise FastenoughError without its end line."""

@@ -116,6 +116,7 @@ class Transcript:
         self._head_line: JsonLine = {}
         self._names: dict[int, str] = {}
         self.writer: Writer | None = None
+        self.has_interval = False
         self.outcome: Outcome | None = None
         self.reasons: tuple[str, ...] = ()
         self.worst_ns: dict[str, int] = {}
@@ -176,6 +177,7 @@ class Transcript:
         return raw
 
     def _watch(self, interval: JsonLine) -> None:
+        self.has_interval = True
         for series in interval["series"][:1]:
             self.tally = Tally(
                 self.tally.stored + series["count"],

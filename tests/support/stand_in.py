@@ -28,7 +28,8 @@ class StandIn:
 
     @contextmanager
     def start(self, booted: Booted, act: Act, settings: Settings) -> Iterator[Task]:
-        parameters = {name: value for name, value in act.parameters.items() if name in ("interval", "allow-difference")}
+        supported = ("interval", "report", "allow-difference")
+        parameters = {name: value for name, value in act.parameters.items() if name in supported}
         with Task(booted.link, [booted.probe, *probe_arguments(Act("timer", parameters))], act.limit_s) as task:
             yield task
 

@@ -7,6 +7,7 @@ Interrupted or killed, it goes on where it was; own loads, warm-up and repetitio
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from typing import Any
 import pytest
 
 from fastenough.board.local import LocalBoard
-from fastenough.campaign import Campaign, Progress, StopRequest, read_plan, run_campaign
+from fastenough.campaign import Campaign, Progress, StopRequest, measure, read_plan, run_campaign
 from fastenough.implementations import IMPLEMENTATIONS
+from fastenough.implementations.task import Task
 from fastenough.model import Outcome
 from fastenough.recording import Recording
 from fastenough.store import Store
@@ -88,8 +90,40 @@ def test_both_recordings_of_every_run_are_kept(plan: Path, tmp_path: Path, probe
         assert outside.end.counters["edges_answered"] == own.totals[0].total > 0
         assert outside.end.load and outside.end.load.ran and outside.head.profile
         assert outside.totals[0].total > 20
+        assert outside.head.begin.mono_ns >= own.intervals[0].end_mono_ns, "a stimulus came before the board's run"
         assert {outside.head.implementation, own.head.implementation} == {"stand-in"}
     assert store.verify() == {}
+
+
+def test_a_long_interval_of_the_board_delays_the_instrument_for_a_limited_time(
+    plan: Path, tmp_path: Path, probe_binary: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "_START_TIMEOUT_S", 0.3)
+    text = plan.read_text().replace('loads = ["none", "mine"]', "").replace("repeat = 2", "")
+    plan.write_text(text.replace("allow-difference", 'report = "1m", allow-difference'))
+    store = Store(tmp_path / "store")
+    outside, own = map(store.load, _run(plan, store, probe_binary).runs)
+    assert (outside.outcome, own.outcome) == (Outcome.COMPLETED, Outcome.COMPLETED)
+    assert len(own.intervals) == 1 and outside.head.begin.mono_ns < own.intervals[0].end_mono_ns
+
+
+def test_a_stop_before_the_board_has_an_interval_ends_both_recordings(
+    plan: Path, tmp_path: Path, probe_binary: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a task whose first interval would take a minute, and a bench that would wait for it."""
+    monkeypatch.setattr(measure, "_START_TIMEOUT_S", 1e6)
+    plan.write_text(plan.read_text().replace("allow-difference", 'report = "1m", allow-difference'))
+    store, stopping, await_start = Store(tmp_path / "store"), StopRequest(), measure._Run._await_start
+
+    def stop_and_wait(run: measure._Run, task: Task) -> None:
+        threading.Timer(0.2, stopping.request).start()
+        await_start(run, task)
+        assert stopping.requested and task.running
+
+    monkeypatch.setattr(measure._Run, "_await_start", stop_and_wait)
+    stopped = _run(plan, store, probe_binary, stopping=stopping)
+    assert stopped.stopped
+    assert [store.load(run).outcome for run in stopped.runs] == [Outcome.ABORTED, Outcome.ABORTED]
 
 
 PERIODIC = (
