@@ -31,7 +31,8 @@ def command(archive: str, database: str, as_json: bool) -> None:
     later call merges intervals that boards have published since, and completes the work of a killed one.  Takers
     continue to store data during a merge.  A month that cannot be merged stays as it is; the others are merged.
 
-    Five-minute rows of the database are deleted 60 days after the end of their month, and events after a year.
+    Five-minute rows of the database are deleted 60 days after the end of their month, and events after a year.  Months
+    in which a CPU has several series stay, because the archive has only one of them.
     """
     files, history = FleetArchive(archive), tables.opened(database)
     done: list[CompactedPartition] = []

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from fastenough.fleet import tables
 from fastenough.fleet.archive import VERSION_KEY, FleetArchive, Partition
 from fastenough.fleet.board_rows import board_groups, rows_of, shard_files
 from fastenough.fleet.compaction import CompactedPartition, closed_partitions, compact, is_closed
-from fastenough.fleet.simulated import CPUS
+from fastenough.fleet.simulated import CPUS, SimulatedBoard
 from fastenough.history import OWNER, board_of, distribution
 from fastenough.history.results import MissingSpan
 from fastenough.history.rollups import DAY_S, month_begin_s, next_month_s
@@ -422,6 +422,39 @@ def _require_query_reads_archive(bench: ShardBench, span: tuple[int, int]) -> No
     ]
     found = [(int(at.replace(tzinfo=UTC).timestamp()), cpu, count, most) for at, cpu, _, count, _, _, most in rows]
     assert found == sorted(expected) and 0 < len(found) < len(archived)
+
+
+@dataclass(frozen=True)
+class _TwoSeriesBoard(SimulatedBoard):
+    """Each CPU measures the same values under two names."""
+
+    def head(self) -> bytes:
+        return _doubled(super().head())
+
+    def interval(self, number: int) -> bytes:
+        return _doubled(super().interval(number))
+
+
+def _doubled(raw: bytes) -> bytes:
+    line = json.loads(raw)
+    others = [{**series, "id": series["id"] + CPUS} for series in line["series"]]
+    line["series"] += [{**series, "name": "other"} if "name" in series else series for series in others]
+    return json.dumps(line).encode() + b"\n"
+
+
+def test_rows_that_only_the_database_has_stay_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The archive has one series of each CPU."""
+    bench = ShardBench(tmp_path)
+    bench.store(_TwoSeriesBoard(0, 60.0, BEGIN_S, 0.0).chunk(0, 12))
+    bench.history.wall_s = lambda: _NEXT_YEAR_S
+    assert _command(bench, monkeypatch) == ([], None)
+    assert _rows(bench, INTERVAL) == 2 * 3 * CPUS and len(_seen(bench)) == 12 * CPUS
+    begin_s = int(BEGIN_S) - int(BEGIN_S) % 300
+    for series in ("timer/wakeup", "timer/other"):
+        part = distribution(bench.history, OWNER, board().machine, series, begin_s, begin_s + 900)
+        assert [int(buckets.count.sum()) for buckets in part.cpus.values()] == [12 * 200] * CPUS
+        assert part.missing == ()
+    bench.history.close()
 
 
 def _rows(bench: ShardBench, table: Table) -> int:
