@@ -133,16 +133,18 @@ def _delete_events(history: History, board: int, begin_s: int) -> None:
 
 
 def _close(history: History, folder: Folder, board: int, begin_s: int) -> str | None:
-    """Archive one month; returns None if it has no rows to move."""
+    """Archive one month; returns None if it has no rows to move, or its values are in the archive of takers."""
     span = begin_s, next_month_s(begin_s)
     name = f"{board:06d}-{begin_s}.parquet"
     with history.writing() as connection:
         _lock(connection, board)
+        known = _file_of(connection, board, begin_s)
+        if known == _NOT_HERE:
+            return None
         going = _going(connection, board, span)
         if connection.execute(select(INTERVAL.c.board).where(going).limit(1)).first() is None:
             return None
         rows = connection.execute(_named(board, span)).mappings().all()
-        known = _file_of(connection, board, begin_s)
         _write(folder, name, rows, known)
         put(connection, ARCHIVE, [{"board": board, "begin_s": begin_s, "file": name}])
         connection.execute(delete(INTERVAL).where(going))

@@ -27,7 +27,7 @@ from fastenough.fleet.archive import VERSION_KEY, FleetArchive, Partition
 from fastenough.fleet.board_rows import board_groups, rows_of, shard_files
 from fastenough.fleet.compaction import CompactedPartition, closed_partitions, compact, is_closed
 from fastenough.fleet.simulated import CPUS, SimulatedBoard
-from fastenough.history import OWNER, board_of, distribution
+from fastenough.history import OWNER, History, board_of, close_months, distribution
 from fastenough.history.results import MissingSpan
 from fastenough.history.rollups import DAY_S, month_begin_s, next_month_s
 from fastenough.history.schema import EVENT, INTERVAL
@@ -403,6 +403,20 @@ def test_old_rows_of_boards_that_publish_leave_the_database(tmp_path: Path, monk
     assert [int(buckets.count.sum()) for buckets in whole.cpus.values()] == [13 * 200] * CPUS
     assert whole.missing == ()
     _require_query_reads_archive(bench, (span[0], span[0] + 300))
+    bench.history.close()
+
+
+def test_a_website_with_the_database_of_takers_leaves_late_rows_to_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, other = ShardBench(tmp_path), History.at(f"sqlite:///{tmp_path}/history.sqlite", tmp_path / "closed")
+    bench.store(board().chunk(0, 12))
+    bench.history.wall_s = lambda: _NEXT_YEAR_S
+    assert _command(bench, monkeypatch) == ([], None)
+    bench.store(board().chunk(12, 1))
+    assert close_months(other, int(_NEXT_YEAR_S)) == []
+    assert _rows(bench, INTERVAL) == CPUS
+    other.close()
     bench.history.close()
 
 
