@@ -21,7 +21,7 @@ from fastenough.cli.ab import _print_result
 from fastenough.cli.audit_measure import AuditMeasurement, conclusions, print_measured, remarks
 from fastenough.jobs.ab import AbRuns, AbTest, RunFailed, require_measured
 from fastenough.jobs.audit import AuditTrials, conclude_trials, measure
-from fastenough.model import BadInput, NotApplicable, Outcome
+from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
 from fastenough.recording import Recording
 from fastenough.report.document import Text
 from fastenough.store import Store
@@ -176,10 +176,9 @@ def test_what_is_not_shown_again_is_not_recommended(tmp_path: Path) -> None:
         assert [text.startswith("no change is recommended") for text in conclusions(trials)] == [True]
 
 
-@pytest.mark.parametrize("again", [False, True])
-def test_a_failed_run_ends_its_own_test_only(tmp_path: Path, again: bool) -> None:
-    """Of two changes that help, one has a failed run under one load, so that a harm under that load is unknown."""
-    runs = {str(place): run for place, run in enumerate(_in_order(pairs_of(_folder(tmp_path, "runs"), 3, -3000)))}
+def _measured_with(folder: Path, loads: list[str], fault: FastenoughError, *, again: bool) -> AuditTrials:
+    """Trials of two changes that help; one under the load "full" of the change "a" meets the fault."""
+    runs = {str(place): run for place, run in enumerate(_in_order(pairs_of(_folder(folder, "runs"), 3, -3000)))}
 
     class Held(Store):
         def load(self, run_id: str) -> Recording:
@@ -187,17 +186,24 @@ def test_a_failed_run_ends_its_own_test_only(tmp_path: Path, again: bool) -> Non
 
     def make(trial: AbTest) -> AbRuns:
         if (*trial.change, trial.plan.entries[0].loads[0], trial.again) == ("a", "full", again):
-            raise RunFailed("run 7 failed: load full was starved")
+            raise fault
         return AbRuns("campaign", tuple(runs), ORDER * 2, tuple(range(12)))
 
-    measured = measure(
+    return measure(
         Plan("audit", (Entry("timer", ("none",), 1.0, {}),)),
         {"a": "on", "b": "on"},
-        ["full", "none"],
+        loads,
         3,
-        store=Held(tmp_path / "store"),
+        store=Held(folder / "store"),
         make=make,
     )
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_failed_run_ends_its_own_test_only(tmp_path: Path, again: bool) -> None:
+    """Of two changes that help, one has a failed run under one load, so that a harm under that load is unknown."""
+    fault = RunFailed("run 7 failed: load full was starved")
+    measured = _measured_with(tmp_path, ["full", "none"], fault, again=again)
     complete = [("a=on", "none"), ("b=on", "full"), ("b=on", "none")]
     assert [(effect.name, effect.load) for effect in measured.repeated] == (complete if again else complete[1:])
     assert [(effect.name, effect.load) for effect in measured.single][-3:] == complete
@@ -217,25 +223,7 @@ def test_a_change_that_is_refused_under_one_load_is_not_recommended(
     tmp_path: Path, kind: type[NotApplicable | BadInput], again: bool
 ) -> None:
     """It helps under the load before, but a harm under the load that cannot be made is unknown."""
-    runs = {str(place): run for place, run in enumerate(_in_order(pairs_of(_folder(tmp_path, "runs"), 3, -3000)))}
-
-    class Held(Store):
-        def load(self, run_id: str) -> Recording:
-            return runs[run_id]
-
-    def make(trial: AbTest) -> AbRuns:
-        if (*trial.change, trial.plan.entries[0].loads[0], trial.again) == ("a", "full", again):
-            raise kind("load full is not installed")
-        return AbRuns("campaign", tuple(runs), ORDER * 2, tuple(range(12)))
-
-    measured = measure(
-        Plan("audit", (Entry("timer", ("none",), 1.0, {}),)),
-        {"a": "on", "b": "on"},
-        ["none", "full"],
-        3,
-        store=Held(tmp_path / "store"),
-        make=make,
-    )
+    measured = _measured_with(tmp_path, ["none", "full"], kind("load full is not installed"), again=again)
     assert ("a=on", "none") in [(effect.name, effect.load) for effect in measured.single if effect.helps]
     assert measured.refused == (("a=on", "load full is not installed"),)
     assert measured.best == {"b": "on"} and not measured.combined
