@@ -216,14 +216,19 @@ def _read_runs(history: History, store: Store, boards: Set[str] | None = None) -
     caught = IngestResult()
     for summary in _unread_runs(history, store, boards):
         try:
-            fault = store.fault(summary.id) if summary.state != "running" else None
-            if fault is not None:
-                note_refused_run(history, summary.board or "unnamed", summary.id, "damaged", fault)
-                raise BadInput(fault)
-            caught = replace(caught, intervals=caught.intervals + ingest_noting_faults(history, store, summary))
+            caught = replace(caught, intervals=caught.intervals + _ingest_undamaged(history, store, summary))
         except BadInput as error:
             caught.faults[summary.id] = str(error)
     return caught
+
+
+def _ingest_undamaged(history: History, store: Store, summary: RunSummary) -> int:
+    """Ingest a run whose recording is what was sealed; note any other one, and raise BadInput."""
+    fault = store.fault(summary.id) if summary.state != "running" else None
+    if fault is not None:
+        note_refused_run(history, summary.board or "unnamed", summary.id, "damaged", fault)
+        raise BadInput(fault)
+    return ingest_noting_faults(history, store, summary)
 
 
 def _unread_runs(history: History, store: Store, boards: Set[str] | None = None) -> Iterator[RunSummary]:
@@ -518,8 +523,8 @@ class UploadFollower:
     def __call__(self) -> None:
         """Raises FastenoughError if a run could not be read, after all others were."""
         if not self._resumed:
-            unread = [run.id for run in _unread_runs(self._history, self._store) if run.state != "running"]
-            self.uploaded.extend(run for run in unread if run not in self.uploaded)
+            unread = {run.id for run in _unread_runs(self._history, self._store) if run.state != "running"}
+            self.uploaded.extend(sorted(unread.difference(self.uploaded)))
             self._resumed = True
         if self._clock() >= self._again_s:
             self.uploaded.extend(self._again)
@@ -541,7 +546,7 @@ class UploadFollower:
     def _read(self, run_id: str) -> None:
         for run in self._store.own_runs(id=run_id):
             try:
-                ingest_noting_faults(self._history, self._store, run)
+                _ingest_undamaged(self._history, self._store, run)
             except ClockAhead:
                 raise
             except BadInput:  # noted with its board

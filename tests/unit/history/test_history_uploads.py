@@ -99,6 +99,20 @@ def test_uploads_that_a_former_process_did_not_read_are_read_after_a_restart(
     assert boards_with_data(history) == {"b"}
 
 
+def test_a_recording_that_is_not_what_was_sealed_is_not_read_after_a_restart(history: History, store: Store) -> None:
+    run = add_run(store, "b", None, seed=1, intervals=1)
+    sealed, other = (
+        store.path / "runs" / name / "recording.jsonl.zst" for name in (run, add_run(store, "c", None, seed=2))
+    )
+    content = sealed.read_bytes()
+    sealed.write_bytes(other.read_bytes())
+    UploadFollower(history, store)()
+    assert boards_with_data(history) == {"c"}
+    sealed.write_bytes(content)
+    UploadFollower(history, store)()
+    assert boards_with_data(history) == {"b", "c"}
+
+
 def _unavailable() -> NoReturn:
     raise Unavailable("the database restarts")
 
