@@ -85,10 +85,13 @@ def _further(facts: Iterable[Fact], inputs: Inputs) -> list[str]:
 
 def gather(link: Link, facts: Sequence[Fact] = FACTS) -> Inputs:
     """Read from a board all files and commands that the facts need, each once."""
-    files = _texts(link, (pattern for fact in facts for pattern in fact.files))
+    binary_files = {path for fact in facts for path in fact.binary_files}
+    patterns = (*binary_files, *(pattern for fact in facts for pattern in fact.files))
+    files = {
+        path: content.hex() if path in binary_files else _text(content)
+        for path, content in read_matching(link, patterns).items()
+    }
     files |= _texts(link, _further(facts, Inputs(files, {})))
-    binary_files = (path for fact in facts for path in fact.binary_files)
-    files |= {path: content.hex() for path, content in read_matching(link, binary_files).items()}
     outputs: dict[str, str] = {}
     for command in sorted({command for fact in facts for command in fact.commands}):
         try:

@@ -59,7 +59,11 @@ def _parts(value: Any, name: str) -> Iterator[tuple[str, str]]:
 def profile_differences(was: Profile, now: Profile) -> list[ProfileDifference]:
     """The lasting differences of two profiles, first those that affect latencies."""
     before, after = dict(_parts(stable_facts(was), "")), dict(_parts(stable_facts(now), ""))
-    differing = [name for name in dict.fromkeys((*before, *after)) if before.get(name) != after.get(name)]
+    differing = [
+        name
+        for name in dict.fromkeys((*before, *after))
+        if before.get(name) != after.get(name) and (name not in _ADDED_PARTS or (name in before and name in after))
+    ]
     repeated = {
         name
         for name in differing
@@ -80,6 +84,8 @@ def _matters(name: str) -> bool:
     return fact in KEYED_FACTS and fact not in _TOLD_ONLY and not name.startswith("kernel_config.set.")
 
 
+_ADDED_PARTS = {"kernel.build_id"}
+"""Parts that profiles of older versions lack: nothing changed where only one of two profiles has them."""
 _TOLD_ONLY = {"packages", "modules"}
 """Facts that keys name and that forbid nothing."""
 
