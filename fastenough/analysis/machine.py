@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from fastenough import words
 from fastenough.analysis.keys import ProfileFact, UnknownValue
+from fastenough.facts.allowance import GROUP_NOT_MOUNTED
 from fastenough.facts.cpu import cpu_list
 from fastenough.model import IMPORTED, Machines
 from fastenough.recording import Recording
@@ -130,7 +131,10 @@ def may_be_virtual(recording: Recording) -> bool:
 
 def may_have_quota(recording: Recording) -> bool:
     """Whether a control group had a CPU quota, or that is unknown."""
-    return bool((recording.head.profile or {}).get("cpu_quota")) or _is_unknown(recording, "cpu_quota")
+    profile = recording.head.profile or {}
+    reasons = profile.get("absent")
+    reason = reasons.get("cpu_quota") if isinstance(reasons, dict) else None
+    return bool(profile.get("cpu_quota")) or _is_unknown(recording, "cpu_quota") or reason == GROUP_NOT_MOUNTED
 
 
 VIRTUAL_UNKNOWN = "it is unknown whether it is a virtual machine, and steal time cannot be read"

@@ -22,6 +22,9 @@ _UNREADABLE = re.compile(r"[*?[\uFFFD]|(?:^|/)\.\.(?:/|$)")
 """Parts of a group's path that would name other files: patterns, undecodable bytes, and a group outside the mount."""
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
+GROUP_NOT_MOUNTED = "the files of the control group are not mounted here"
+"""Why the quota of a group is unknown, as in a chroot; the same text in each run there, so that they can be merged."""
+
 _Budget = tuple[int, int]
 """Granted µs and period in µs."""
 
@@ -66,7 +69,7 @@ def parse_mounts(text: str) -> dict[str, tuple[str, str]]:
 def _levels(inputs: Inputs, controller: str) -> tuple[int, list[str]]:
     """Version, and the visible folders of the own group and its parents, the own one first.
 
-    Raises Absent without a hierarchy for the controller, ValueError if the group exists but cannot be read.
+    Raises Absent without a hierarchy for the controller, or if it is not mounted; ValueError if it cannot be read.
     """
     inputs.text(_GROUPS)  # raises Absent
     paths = parse_groups(inputs.files[_GROUPS])  # with the white space at the end of a name
@@ -76,7 +79,7 @@ def _levels(inputs: Inputs, controller: str) -> tuple[int, list[str]]:
     if hierarchy not in paths or (hierarchy not in mounts and paths[hierarchy] == "/"):
         raise Absent(f"no hierarchy of control groups for {controller} is mounted here")
     if hierarchy not in mounts:
-        raise ValueError(f"the control group {paths[hierarchy]!r} is not mounted here")
+        raise Absent(GROUP_NOT_MOUNTED)
     root, point = mounts[hierarchy]
     own = PurePosixPath(point) / PurePosixPath(paths[hierarchy]).relative_to(root)
     folders = [own, *(folder for folder in own.parents if folder.is_relative_to(point))]

@@ -13,6 +13,7 @@ import pytest
 
 from fastenough.analysis.machine import may_have_quota
 from fastenough.facts import collect, profile_sha256
+from fastenough.facts.allowance import GROUP_NOT_MOUNTED
 from fastenough.facts.fact import Profile
 from fastenough.link import FakeLink, LocalLink
 from tests.support.control_groups import inside, own_group
@@ -173,6 +174,16 @@ _OTHER_MOUNT = "611 606 0:28 /lxc /sys/fs/cgroup rw - cgroup2 cgroup rw\n"
 def test_a_group_that_is_not_mounted_may_have_a_quota(groups: str, mounts: str, tmp_path: Path) -> None:
     profile = collect(FakeLink({"/proc/self/cgroup": groups, "/proc/self/mountinfo": mounts}))
     assert profile["cpu_quota"] is None and _may_have_quota(tmp_path, profile)
+
+
+def test_runs_in_groups_that_are_not_mounted_can_be_merged() -> None:
+    """Each login has a group of another name."""
+    profiles = [
+        collect(FakeLink({"/proc/self/cgroup": f"0::/user.slice/{name}\n", "/proc/self/mountinfo": _NO_MOUNT}))
+        for name in ("session-3.scope", "session-4.scope")
+    ]
+    reasons = {profile["absent"][fact] for profile in profiles for fact in ("cpu_quota", "real_time_budget")}
+    assert reasons == {GROUP_NOT_MOUNTED}
 
 
 _BEFORE_4_15 = {
