@@ -134,7 +134,7 @@ class SwitchableBoard:
         """Return why the running system is not that configuration; empty if it can be."""
         running = booted.configuration
         runs = f"{self.name} runs {running.kernel_release}"
-        # a selected boot repeats itself: its other differences are those of a changed board, which the campaign refuses
+        # selecting again would boot the same system, so only its release is compared: the campaign refuses the rest
         parts = _PARTS[:1] if change.select else _PARTS
         changed = _change(running, self.seen.get(configuration, running), parts)
         if changed is not None:

@@ -43,7 +43,7 @@ LATE_SETTINGS = ("irq-threads",)
 _STOPPED = "stopped before the probe started"
 _LOOK_S = 1.0
 _START_TIMEOUT_S = 20.0
-"""Time from the head of a task until its run has begun, also where its first interval ends later."""
+"""Longest wait for the first interval of a task, from its head on: by then its run has begun."""
 _END_TIMEOUT_S = 20.0
 
 

@@ -299,10 +299,12 @@ class NamedBoard:
 
 def measure(order: BoardOrder) -> ActAnswer:
     """Measure the runs of a plan; with ``resume``, continue an interrupted cycle."""
-    board = (
+    stopping = StopRequest()
+    board = stoppable(
         open_board(order["stated_link"])
         if order["stated_link"]
-        else LabgridBoard(order["place"], order["boot_s"], keep_acquired=True)
+        else LabgridBoard(order["place"], order["boot_s"], keep_acquired=True),
+        stopping.sleep,
     )
     plan, store = on_board(read_plan(Path(order["plan"])), order["board"]), Store(Path(order["store"]))
     os.environ.update(LG_COORDINATOR=order["coordinator"], LG_USERNAME=order["farm"])
@@ -311,12 +313,11 @@ def measure(order: BoardOrder) -> ActAnswer:
             f"{order['plan']} has several configurations ({', '.join(plan.configurations)}), but {order['board']} "
             "cannot boot them; remove configurations from the plan"
         )
-    stopping = StopRequest()
     campaign = run_campaign(
         plan,
         store,
         resume=order["resume"],
-        opened=lambda name: NamedBoard(stoppable(board, stopping.sleep), name),
+        opened=lambda name: NamedBoard(board, name),
         stopping=stopping,
         journal=Path(order["state"]) / f"{order['board']}.journal",
     )

@@ -33,8 +33,8 @@ _PRAGMAS = (
     "mmap_size=1073741824",
     "cache_size=-65536",
 )
-"""Settings of SQLite.  With NORMAL a power failure takes the last transactions back, but takers answer boards after a
-commit, and boards and the stream then delete what was stored."""
+"""Settings of SQLite.  With synchronous=NORMAL a power failure undoes the last transactions, for which takers have
+already answered boards: these have deleted the data."""
 _WRITES = "history_writes"
 _FILE = "history.sqlite"
 _ARCHIVE = "history-archive"
@@ -97,9 +97,11 @@ class History:
 
     @classmethod
     def temporary(cls) -> History:
-        """A history in memory, without an archive."""
+        """A history in a temporary file, without an archive; the store can always make another one."""
         folder = TemporaryDirectory(prefix="fastenough-history-")
         history = cls.at(URL.create("sqlite", database=f"{folder.name}/{_FILE}"))
+        event.listen(history.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
+        history.engine.dispose()
         history._temporary = folder
         return history
 

@@ -512,8 +512,8 @@ def _left(span: Span, taken: Span | None) -> list[Span]:
 
 @dataclass(frozen=True)
 class _SeriesRows:
-    """Rows of a board's series, from the database or the archive.  ``missing``: requested times of which some are in
-    neither."""
+    """Rows of a board's series, from the database or the archive.  ``missing``: requested times with rows that
+    are in neither."""
 
     history: History
     connection: Connection

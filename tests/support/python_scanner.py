@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the checks of the house look at in a Python source, found in one walk: parsing and walking take the time."""
+"""Scan a Python source once for all checks of the house: parsing it is slow."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def _holder(node: ast.Subscript | ast.Call) -> ast.expr | None:
 
 
 def scanned(text: str) -> ScannedModule:
-    found = ScannedModule()
+    module = ScannedModule()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            found.functions.append(Function(node.name, node.lineno, _body_lines(node)))
+            module.functions.append(Function(node.name, node.lineno, _body_lines(node)))
         elif isinstance(node, ast.Import):
-            found.imports += [(alias.name, []) for alias in node.names]
+            module.imports += [(alias.name, []) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.imports.append((node.module, [alias.name for alias in node.names]))
+            module.imports.append((node.module, [alias.name for alias in node.names]))
         elif isinstance(node, ast.Subscript | ast.Call):
             holder = _holder(node)
             if isinstance(holder, ast.Attribute) and holder.attr in ("head", "end"):
-                found.keyed.append(holder.lineno)
-    return found
+                module.keyed.append(holder.lineno)
+    return module
 
 
 @cache
