@@ -344,22 +344,23 @@ def _longest_by_size(interference: Sequence[Interference]) -> tuple[Interference
 def judged_with(assessment: Assessment, answer: TaskAnswer) -> Assessment:
     """The assessment of an application: FAIL and BROKEN of single observations stay, and so does that of an emulated
     board; otherwise INCONCLUSIVE with the answer of the analysis; never PASS."""
-    judgments = tuple(replace(judgment, verdict=_no_pass(judgment.verdict)) for judgment in assessment.judgments)
-    if assessment.verdict in (Verdict.FAIL, Verdict.BROKEN) or assessment.emulated:
-        return replace(
-            assessment,
-            verdict=_no_pass(assessment.verdict),
-            judgments=judgments,
-            cautions=(*assessment.cautions, *_cautions(answer)),
-        )
-    return replace(
+    without_pass = replace(
         assessment,
+        verdict=_no_pass(assessment.verdict),
+        judgments=tuple(replace(judgment, verdict=_no_pass(judgment.verdict)) for judgment in assessment.judgments),
+        requirement_results=tuple(
+            replace(result, verdict=_no_pass(result.verdict)) for result in assessment.requirement_results
+        ),
+        cautions=(*assessment.cautions, *_cautions(answer)),
+    )
+    if assessment.verdict in (Verdict.FAIL, Verdict.BROKEN) or assessment.emulated:
+        return without_pass
+    return replace(
+        without_pass,
         verdict=Verdict.INCONCLUSIVE,
-        judgments=judgments,
         headline=_headline(answer),
         reasons=(*_reasons(answer), *assessment.reasons),
         next_steps=_next_steps(answer),
-        cautions=(*assessment.cautions, *_cautions(answer)),
         supported=(),
     )
 

@@ -262,6 +262,15 @@ def test_it_is_never_a_pass(tmp_path: Path) -> None:
     assert ">PASS<" not in page
 
 
+@pytest.mark.parametrize(("longest_ns", "verdict"), [(5_000, Verdict.INCONCLUSIVE), (100_000, Verdict.FAIL)])
+def test_no_requirement_has_a_pass(longest_ns: int, verdict: Verdict, tmp_path: Path) -> None:
+    """The runs state two requirements, and the wake-ups exceed neither or one."""
+    limits = [_wakeups([longest_ns], run_id=f"run-{limit}", limit_ns=limit) for limit in (80_000, 600_000)]
+    apart = [replace(plan, begin_ns=place * 10**12) for place, plan in enumerate(limits)]
+    results = _judged(tmp_path, *apart, _gaps([[]])).requirement_results
+    assert [result.verdict for result in results] == [verdict, Verdict.INCONCLUSIVE]
+
+
 def test_no_margin_is_rounded_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """790 of 800 µs are left for 209, 3.7799 times; and of 3 µs nothing is left."""
     runs = _recorded(tmp_path, _wakeups([5_000]), _gaps([[], []]))
