@@ -22,6 +22,7 @@ from fastenough.analysis.machine import emulation_cautions
 from fastenough.analysis.paired import LEAST_OF_ORDER
 from fastenough.audit import Finding, FindingState, Severity, audit
 from fastenough.campaign import Plan
+from fastenough.campaign.runner import ChangedSystem
 from fastenough.facts import collect
 from fastenough.jobs.ab import IDLE_LATENCY, AbRuns, AbTest, RunFailed
 from fastenough.jobs.job_store import store_conclusion
@@ -122,7 +123,8 @@ def measure(
     """Run all tests one after the other.  A change that the board refuses, and a test of which a run fails, are noted,
     and the others continue.
 
-    ``boots``: configurations of the board to compare with that of the plan, each alone.
+    ``boots``: configurations of the board to compare with that of the plan, each alone.  Raises ChangedSystem if the
+    board is not the system of the stored runs, to which complete tests belong.
     """
     planned = trials(plan, changes, loads, rounds)
     planned += [replace(_trial(plan, {}, load, rounds), booted=name) for name in boots for load in loads]
@@ -208,6 +210,8 @@ def _run_trials(planned: Sequence[AbTest], store: Store, make: Callable[[AbTest]
             continue
         try:
             made = make(trial)
+        except ChangedSystem:
+            raise
         except (NotApplicable, BadInput) as reason:
             refused[trial.name] = str(reason)
             incomplete.add(change)

@@ -17,6 +17,7 @@ from scipy import stats
 from fastenough.analysis.change_effects import ChangeEffect, effect_of, helpful_changes, judge_effects
 from fastenough.analysis.paired import Pair
 from fastenough.campaign import Entry, Plan
+from fastenough.campaign.runner import ChangedSystem
 from fastenough.cli.ab import _print_result
 from fastenough.cli.audit_measure import AuditMeasurement, conclusions, print_measured, remarks
 from fastenough.jobs.ab import AbRuns, AbTest, RunFailed, require_measured
@@ -228,6 +229,12 @@ def test_a_change_that_is_refused_under_one_load_is_not_recommended(
     assert measured.refused == (("a=on", "load full is not installed"),)
     assert measured.best == {"b": "on"} and not measured.combined
     assert not remarks(measured)["a"].helps
+
+
+def test_a_changed_system_ends_the_audit(tmp_path: Path) -> None:
+    """Complete trials are of the former system, so that no other trial can be judged together with them."""
+    with pytest.raises(ChangedSystem, match="another kernel"):
+        _measured_with(tmp_path, ["none", "full"], ChangedSystem("another kernel"), again=False)
 
 
 @pytest.mark.parametrize("failing", ["a", "b", "refused"])
