@@ -31,8 +31,8 @@ def command(archive: str, database: str, as_json: bool) -> None:
     later call merges intervals that boards have published since, and completes the work of a killed one.  Takers
     continue to store data during a merge.  A month that cannot be merged stays as it is; the others are merged.
 
-    Five-minute rows of the database are deleted 60 days after the end of their month, and events after a year.  Months
-    in which a CPU has several series stay, because the archive has only one of them.
+    Five-minute rows of the database are deleted 60 days after the end of their month, and events after a year.  If a
+    run has several series on a CPU, its rows stay, because the archive has only one of these series.
     """
     files, history = FleetArchive(archive), tables.opened(database)
     done: list[CompactedPartition] = []

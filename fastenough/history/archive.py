@@ -95,8 +95,8 @@ def drop_months(history: History, now_s: int, farm: str) -> None:
     """Delete the rows that `close_months` would archive or delete, of the boards of a farm whose values are in an
     archive that pages do not read.
 
-    Pages report the five-minute rows as missing.  A month of which this history has a file is left as it is, and so is
-    one with rows that the archive of takers does not have.
+    Pages report the five-minute rows as missing.  A month of which this history has a file is left as it is, and so are
+    the rows of runs of which the archive of takers does not have all.
     """
     due, with_events = _due_of_boards(history, select(BOARD.c.id).where(BOARD.c.farm == farm), now_s)
     for board, begin_s in due:
@@ -152,27 +152,26 @@ def _close(history: History, folder: Folder, board: int, begin_s: int) -> str | 
 
 
 def _drop(history: History, board: int, begin_s: int) -> None:
-    """Delete the rows of one month that has no file, and note that they are missing."""
+    """Delete the rows of one month that has no file, except those that only this history has, and note that they are
+    missing."""
     span = begin_s, next_month_s(begin_s)
     with history.writing() as connection:
         _lock(connection, board)
-        if _file_of(connection, board, begin_s) not in (None, _NOT_HERE) or _has_several_series(
-            connection, board, span
-        ):
+        if _file_of(connection, board, begin_s) not in (None, _NOT_HERE):
             return
-        if connection.execute(delete(INTERVAL).where(_going(connection, board, span))).rowcount:
+        going = and_(_going(connection, board, span), INTERVAL.c.run.not_in(_runs_of_several_series(board, span)))
+        if connection.execute(delete(INTERVAL).where(going)).rowcount:
             put(connection, ARCHIVE, [{"board": board, "begin_s": begin_s, "file": _NOT_HERE}])
 
 
-def _has_several_series(connection: Connection, board: int, span: Span) -> bool:
-    """Whether a run has several series on a CPU: the archive of takers has only the main one of them."""
-    several = (
+def _runs_of_several_series(board: int, span: Span) -> Select[Any]:
+    """The runs with several series on a CPU: the archive of takers has only the main one of them."""
+    return (
         select(INTERVAL.c.run)
         .where(INTERVAL.c.board == board, _within(INTERVAL.c.begin_s, span))
         .group_by(INTERVAL.c.run, INTERVAL.c.cpu)
         .having(func.count(INTERVAL.c.series.distinct()) > 1)
     )
-    return connection.execute(several.limit(1)).first() is not None
 
 
 def _file_of(connection: Connection, board: int, begin_s: int) -> str | None:

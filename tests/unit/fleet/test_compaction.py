@@ -30,7 +30,7 @@ from fastenough.fleet.simulated import CPUS, SimulatedBoard
 from fastenough.history import OWNER, History, board_of, close_months, distribution
 from fastenough.history.results import MissingSpan
 from fastenough.history.rollups import DAY_S, month_begin_s, next_month_s
-from fastenough.history.schema import EVENT, INTERVAL
+from fastenough.history.schema import EVENT, HOUR_S, INTERVAL
 from fastenough.model import BadInput, FastenoughError
 from fastenough.web.pages.figures import distribution_document
 from tests.support.fleet_shard import BEGIN_S, ShardBench, board, fail_after_the_part, intervals
@@ -457,7 +457,7 @@ def _doubled(raw: bytes) -> bytes:
 
 
 def test_rows_that_only_the_database_has_stay_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The archive has one series of each CPU."""
+    """The archive has one series of each CPU: all rows of a run of several stay, and none of another run."""
     bench = ShardBench(tmp_path)
     bench.store(_TwoSeriesBoard(0, 60.0, BEGIN_S, 0.0).chunk(0, 12))
     bench.history.wall_s = lambda: _NEXT_YEAR_S
@@ -468,6 +468,13 @@ def test_rows_that_only_the_database_has_stay_there(tmp_path: Path, monkeypatch:
         part = distribution(bench.history, OWNER, board().machine, series, begin_s, begin_s + 900)
         assert [int(buckets.count.sum()) for buckets in part.cpus.values()] == [12 * 200] * CPUS
         assert part.missing == ()
+    bench.store(SimulatedBoard(0, 60.0, BEGIN_S + HOUR_S, 0.0).chunk(0, 12))
+    assert _rows(bench, INTERVAL) == 3 * 3 * CPUS
+    _command(bench, monkeypatch)
+    assert _rows(bench, INTERVAL) == 2 * 3 * CPUS
+    later = distribution(bench.history, OWNER, board().machine, "timer/wakeup", begin_s, begin_s + HOUR_S + 900)
+    assert [int(buckets.count.sum()) for buckets in later.cpus.values()] == [12 * 200] * CPUS
+    assert [span.in_fleet_archive for span in later.missing] == [True]
     bench.history.close()
 
 
