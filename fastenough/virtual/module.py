@@ -110,6 +110,14 @@ def has_headers(kernel: Kernel) -> bool:
     return kernel.headers.exists() and (not record.is_file() or record.read_text() == file_hash(kernel.image))
 
 
+def _require_headers(kernel: Kernel) -> None:
+    if not has_headers(kernel):
+        raise NotApplicable(
+            f"cannot build a module for kernel {kernel.name}: its source was changed and built again since; "
+            "build each kernel from a separate directory (git worktree)"
+        )
+
+
 def build_module(kernel: Kernel, folder: Path = SOURCES, variables: Sequence[str] = ()) -> Path:
     """The module of a folder, built for a kernel; from the cache if nothing changed.
 
@@ -127,11 +135,7 @@ def build_module(kernel: Kernel, folder: Path = SOURCES, variables: Sequence[str
     with cache_lock() as cache:
         built = cache / "modules" / kernel.release / f"{folder.name}-{_key(kernel, sources, variables)}"
         if not built.is_dir():
-            if not has_headers(kernel):
-                raise NotApplicable(
-                    f"cannot build a module for kernel {kernel.name}: its source was changed and built again since; "
-                    "build each kernel from a separate directory (git worktree)"
-                )
+            _require_headers(kernel)
             _build(kernel, sources, built, variables)
         return next(built.glob("*.ko"))
 
@@ -165,6 +169,7 @@ def _build(kernel: Kernel, sources: Mapping[Path, str], built: Path, variables: 
         "modules",
     ]
     result = subprocess.run(command, capture_output=True, text=True, check=False, env=make_environment())
+    _require_headers(kernel)  # a build of the kernel in that directory does not wait for this one
     diagnostic = first_diagnostic(result.stderr, bool(result.returncode))
     if diagnostic:
         raise FastenoughError(f"the module does not build for {kernel.release}: {diagnostic}")

@@ -21,7 +21,7 @@ from fastenough.virtual.custom_kernels import find_kernel
 from fastenough.virtual.kernel_build import build_key, missing_packages
 from fastenough.virtual.kernel_config import all_options, dropped_options, fragment_text, read_options
 from fastenough.virtual.kernel_source import KernelSource, find_source
-from fastenough.virtual.module import SOURCES, build_module, has_headers
+from fastenough.virtual.module import IMAGE_RECORD, SOURCES, build_module, has_headers
 from tests.support.json_documents import require_valid
 from tests.support.kernel_trees import MAKEFILE, TOOLS, install_tools
 
@@ -105,6 +105,16 @@ def test_a_module_is_that_of_the_image_whose_name_it_is_built_for(tree: Path) ->
         (tree / "content").write_text(content)
         assert build(tree).exit_code == 0
         assert build_module(find_kernel("own")).read_bytes()[-1:] == content.encode()
+
+
+def test_a_module_is_not_stored_if_a_build_changed_the_headers_meanwhile(tree: Path) -> None:
+    build(tree)
+    kernel = find_kernel("own")
+    with (kernel.headers / "Makefile").open("a") as makefile:
+        makefile.write(f"\t@: >{IMAGE_RECORD}\n")
+    for _ in range(2):
+        with pytest.raises(NotApplicable, match="own"):
+            build_module(kernel, variables=("OTHER=1",))
 
 
 def test_a_kernel_whose_modules_do_not_build_is_registered_with_the_reason(tree: Path) -> None:
