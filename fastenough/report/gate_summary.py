@@ -38,7 +38,7 @@ def _significance(difference: QuantileDifference) -> str:
 def _quantiles(comparison: Comparison) -> list[str]:
     rows: list[Sequence[str]] = []
     for difference in comparison.quantiles:
-        if difference.first_ns is None:
+        if difference.first_ns is None and difference.second_ns is None:
             continue
         interval = "–" if difference.ends is None else words.microseconds_interval(*difference.ends)
         rows.append(

@@ -280,3 +280,10 @@ def test_a_gate_without_an_interval_does_not_call_a_difference_not_significant(
 ) -> None:
     row = next(line for line in _quantiles(comparison(quantile(*ends))) if line.startswith("| 99 %"))
     assert row.endswith(f"| {expected} |")
+
+
+@pytest.mark.check
+def test_a_gate_shows_a_quantile_that_only_one_run_has() -> None:
+    greater = replace(quantile(1.0, 2.0), first_ns=None)
+    row = next(line for line in _quantiles(comparison(greater)) if line.startswith("| 99 %"))
+    assert row.startswith("| 99 % | – | 2.00 |") and row.endswith("| significant |")
