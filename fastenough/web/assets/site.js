@@ -96,16 +96,18 @@ let renewal = 0;
 async function renew(after) {
   renewal = 0;
   const answer = await fetch(location.pathname + location.search, {cache: "no-cache"}).catch(() => null);
-  if (!answer || !answer.ok) return;   // the next event asks again
+  if (!answer || answer.status >= 500) return renewSoon(after);
+  if (!answer.ok) return;
   const present = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const part of document.querySelectorAll("[data-renew]")) {
     const other = present.querySelector(`[data-renew="${part.dataset.renew}"]`);
-    if (other && !other.isEqualNode(part)) part.replaceWith(other);
+    if (!other) part.replaceChildren();   // such as the table when no board is left
+    else if (!other.isEqualNode(part)) part.replaceWith(other);
   }
   after();
 }
 
-/** What only the server knows of a changed state or verdict, such as its reason, is shown soon after it. */
+/** Fetch the parts that only the server can render, such as the reason of a verdict. */
 function renewSoon(after = () => {}) { renewal = renewal || setTimeout(renew, RENEW_S * 1000, after); }
 
 /** Every change of the boards of a query while the page is open: take(name, row). */
