@@ -128,7 +128,12 @@ def _limit_columns(context: Context) -> list[tuple[str, Callable[[SeriesEntry], 
         return [("above limit", own)]
 
     def column(limit_ns: int) -> Callable[[SeriesEntry], Cell]:
-        return lambda entry: _above(entry, [limit for limit in context.limits_ns(entry.group) if limit == limit_ns])
+        def cell(entry: SeriesEntry) -> Cell:
+            limits = context.limits_ns(entry.group)
+            required = not limits or limit_ns in limits
+            return _above(entry, [limit_ns] if limits else []) if required else Cell(None, "not required")
+
+        return cell
 
     return [(f"above {words.exact_time(limit_ns)}", column(limit_ns)) for limit_ns in limits_ns[:_MOST_LIMITS]]
 
