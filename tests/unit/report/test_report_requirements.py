@@ -63,6 +63,16 @@ def test_each_requirement_is_shown_with_its_verdict(tmp_path: Path) -> None:
     assert requirement_lines(assessment) == ["20 µs, no misses: FAIL", "900 µs, no misses: PASS"]
 
 
+def test_a_limit_of_other_runs_is_not_required_of_a_run(tmp_path: Path) -> None:
+    """Runs under load none have two limits, so that each limit has a column; one under load cpu has a third."""
+    requirement = {"limit_ns": 500_000, "miss_rate": 0.0, "confidence": 0.95}
+    cpu = Plan(latencies(7), run_id="cpu", load="cpu", begin_ns=10**13, head={"requirement": requirement})
+    runs = [*runs_of(tmp_path, SHORT_NS, LONG_NS), recording(tmp_path, cpu)]
+    write_report(runs, judge(runs), tmp_path / "report")
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert page.count("not required") == 3 and "no limit" not in page
+
+
 def test_a_single_requirement_has_no_list(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, LONG_NS)
     assessment = judge(runs)
