@@ -96,7 +96,8 @@ def _key(kernel: Kernel, sources: Iterable[Path], variables: Sequence[str]) -> s
 
     In a build directory of the bench the symbols are those of the last image, and so in no key.
     """
-    digest = hashlib.sha256("\0".join((kernel.release, file_hash(kernel.image), *variables)).encode())
+    image = file_hash(kernel.image) if kernel.image.is_file() else ""  # the headers of a package may be here alone
+    digest = hashlib.sha256("\0".join((kernel.release, image, *variables)).encode())
     symbols = kernel.headers / "Module.symvers"
     is_of_image = symbols.is_file() and not (kernel.headers / IMAGE_RECORD).is_file()
     for source in (*sources, *([symbols] if is_of_image else ())):
