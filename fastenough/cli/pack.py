@@ -65,7 +65,12 @@ def command(
             recordings = read_runs(store, chosen.runs, work.step)
             judged = None if required is None else probe_of(recordings, probe)
             question = Question(
-                required, limit_options.confidence, probe=judged, missing=chosen.missing, selection=selection
+                required,
+                limit_options.confidence,
+                probe=judged,
+                missing=chosen.missing,
+                selection=selection,
+                planned=bool(chosen.id),
             )
             prepared = prepare(recordings, question, store, work.step)
             archive, manifest = write_members(prepared, target, work.step)

@@ -131,7 +131,7 @@ def command(
             beside=tuple(map(find_reference, beside or ())),
             note=_note(store, chosen),
             selection=Selection.of(chosen=bool(runs), only_these=only_these),
-            planned=bool(chosen.id) and not only_these,
+            planned=bool(chosen.id),
         )
         answer = judge_and_report(recordings, question, store, out, on_step=work.step)
     return print_answer(answer, out, as_json)

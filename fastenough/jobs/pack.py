@@ -100,6 +100,7 @@ def _packed_question(
         question.missing,
         question.selection.name,
         excluded=(),
+        planned=question.planned,
     )
     alone = judged_alone(recordings, packed)
     others, all_runs_agree = excluded_by(judged, alone, question.selection, store)

@@ -21,6 +21,7 @@ class PackedQuestion:
     in their heads.  ``missing``: planned runs that the store did not have.  ``selection``: name of a Selection.
     ``excluded``: other runs of the store with the key of a judged run, with their results.
     ``all_runs_agree``: whether the judged runs and these, combined, show the same verdict as the judged runs.
+    ``planned``: whether the judged runs are all runs of one campaign; None in packs of older versions.
     """
 
     required: Requirement | None
@@ -31,6 +32,7 @@ class PackedQuestion:
     selection: str
     excluded: tuple[ExcludedRuns, ...]
     all_runs_agree: bool = True
+    planned: bool | None = None
 
     def __post_init__(self) -> None:
         if self.selection not in Selection.__members__:
@@ -40,7 +42,7 @@ class PackedQuestion:
     @property
     def compared_with_plan(self) -> bool:
         """Whether ``missing`` has all planned runs that the store lacked; of named runs it is always empty."""
-        return self.selection == Selection.CAMPAIGN.name
+        return self.selection == Selection.CAMPAIGN.name if self.planned is None else self.planned
 
 
 def judged_alone(recordings: Sequence[Recording], question: PackedQuestion) -> Assessment:

@@ -116,7 +116,8 @@ def add_run(store: Store, scratch: Path, *, seconds: int = 16, latest_ns: int = 
 
 def pack_of(store: Store, runs: Sequence[str], key: Path | None = None, **question: Any) -> bytes:
     """The pack of these runs."""
-    asked = replace(Question(LIMIT, 0.95, selection=Selection.CAMPAIGN), **question)
+    planned = question.get("selection", Selection.CAMPAIGN) is Selection.CAMPAIGN
+    asked = replace(Question(LIMIT, 0.95, selection=Selection.CAMPAIGN, planned=planned), **question)
     prepared = prepare(read_runs(store, runs), asked, store)
     stream = io.BytesIO()
     archive, manifest = write_members(prepared, stream)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.jobs.verify import verify
-from fastenough.model import BadInput
+from fastenough.model import BadInput, Verdict
 from fastenough.pack.signature import Signer
 from fastenough.store import Store
 from tests.support.cli_calls import command_line, environment
@@ -137,3 +138,19 @@ def test_nothing_is_written_also_after_an_interrupt(home: Path, tmp_path: Path) 
         running.send_signal(signal.SIGINT)
         assert running.wait() in (128 + signal.SIGINT, 0)
     assert not names(tmp_path) and names(home) == before
+
+
+def test_only_these_requires_the_loads_of_the_plan(tmp_path: Path) -> None:
+    """Without RUNS it excludes other runs; those of the plan are complete."""
+    store, planned = Store(tmp_path / "fastenough-data"), ("none", "cpu", "kernel")
+    for position, implementation in enumerate(("linux-user", "linux-user", "linux-kernel")):
+        origin = {"campaign": "c", "plan_sha256": "p", "position": position, "positions": 3, "planned": planned}
+        load, head = "cpu" if position == 1 else "none", {"implementation": implementation}
+        add_run(store, tmp_path / "scratch", load=load, head=head, origin=origin, latest_ns=5_000 + position)
+    for option in ((), ("--only-these",)):
+        done = command_line("report", "--limit", "200us", *option, "--json", cwd=tmp_path)
+        assert json.loads(done.stdout)["assessment"]["verdict"] == "PASS", done.stdout
+        done = command_line("pack", "--limit", "200us", *option, "--out", f"{len(option)}.zip", "--json", cwd=tmp_path)
+        assert json.loads(done.stdout)["verdict"] == "PASS", done.stdout
+        verified = verify(tmp_path / f"{len(option)}.zip", None)
+        assert verified.assessment.verdict is Verdict.PASS and verified.same

@@ -234,6 +234,15 @@ def test_a_question_with_keys_of_an_older_version_is_understood(
         require_refused(tmp_path, with_files(packed, {"question.json": question}), "question")
 
 
+def test_a_question_that_does_not_state_whether_runs_were_planned_is_understood(
+    tmp_path: Path, store: Store, runs: list[str]
+) -> None:
+    packed = pack_of(store, [runs[0]], selection=Selection.CAMPAIGN)
+    former = changed(files_of(packed)["question.json"], lambda asked: asked.pop("planned"))
+    results = [verified(tmp_path, pack) for pack in (packed, with_files(packed, {"question.json": former}))]
+    assert results[0].assessment == results[1].assessment
+
+
 def test_missing_added_and_moved_files_are_detected(tmp_path: Path, good: bytes) -> None:
     files = files_of(good)
     for name in files:
