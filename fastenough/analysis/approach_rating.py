@@ -12,8 +12,8 @@ from typing import Any
 from fastenough import words
 from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.differences import run_values
-from fastenough.analysis.keys import RUN_KEYS, SETUP_KEYS, UnknownValue
-from fastenough.analysis.merged import load_name
+from fastenough.analysis.keys import KERNEL, RUN_KEYS, SETUP_KEYS, UnknownValue, without_build_id
+from fastenough.analysis.merged import by_kernel_build, load_name
 from fastenough.implementations import IMPLEMENTATIONS, TaskKind
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
@@ -85,9 +85,10 @@ def setups(recordings: Sequence[Recording]) -> list[list[Recording]]:
     groups: dict[str, list[Recording]] = {}
     for recording in recordings:
         values = run_values(recording)
+        values[KERNEL] = without_build_id(values[KERNEL])
         key = [None if isinstance(value := values[key.name], UnknownValue) else value for key in SETUP_KEYS]
         groups.setdefault(repr(key), []).append(recording)
-    return list(groups.values())
+    return [setup for members in groups.values() for setup in by_kernel_build(members)]
 
 
 def best(ratings: Iterable[ApproachRating]) -> ApproachRating:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from fastenough.analysis.advice import APPROACHES, STRICT, TOLERANT, Advice, Ending, advise
-from fastenough.analysis.approach_rating import ApproachRating, Grade, kernel_of
+from fastenough.analysis.approach_rating import ApproachRating, Grade, kernel_of, setups
 from fastenough.analysis.power import NO_PASS_WITHOUT_MISSES
 from fastenough.jobs.advise import AdviceRequest, advise_by_reference, advise_by_runs, current_runs
 from fastenough.jobs.plan_test import plan_assumed
@@ -470,3 +470,19 @@ def test_bad_input_is_one_line(tmp_path: Path, arguments: list[str], said: str) 
     done = command_line("advise", *arguments, cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert said in done.stderr
+
+
+def test_runs_of_one_kernel_before_and_after_an_upgrade_are_one_setup(tmp_path: Path) -> None:
+    """Older versions did not record the build ID."""
+    runs = [
+        recording(
+            tmp_path,
+            Plan(
+                [[np.full(10, 1000)]],
+                run_id=run_id,
+                head={"profile": PROFILE | {"kernel": PROFILE["kernel"] | {"build_id": build_id}}},
+            ),
+        )
+        for run_id, build_id in (("old", None), ("new", "ab12"), ("rebuilt", "cd34"))
+    ]
+    assert [[run.run_id for run in members] for members in setups(runs)] == [["old", "new"], ["rebuilt"]]
