@@ -28,7 +28,7 @@ from fastenough.analysis.differences import may_agree, run_values
 from fastenough.analysis.distinct import distinct, repetition_cautions
 from fastenough.analysis.evidence import Evidence
 from fastenough.analysis.keys import parameters_of
-from fastenough.analysis.load_coverage import coverage_gaps
+from fastenough.analysis.load_coverage import begin_order, coverage_gaps
 from fastenough.analysis.machine import identity_cautions, is_emulated
 from fastenough.analysis.measures import CONFIDENCE, weakest_bound
 from fastenough.analysis.merged import Merged, cpus_not_measured, grouped, judged_series, load_name
@@ -226,7 +226,7 @@ def _missing_loads(recordings: Sequence[Recording], loads: Sequence[str] | None)
 
 
 def _uncovered(groups: Sequence[RequiredGroup], planned: Collection[str]) -> Iterator[str]:
-    """The gaps of each subject without a setup that was measured under all its loads.
+    """The gaps of each subject whose newest setup was not measured under all its loads.
 
     Only runs with a requirement count: a campaign may measure other probes under other loads.  The runs of a group have
     one setup and one load.
@@ -236,7 +236,7 @@ def _uncovered(groups: Sequence[RequiredGroup], planned: Collection[str]) -> Ite
         for required, group in groups
         if required is not None
     )
-    return coverage_gaps([runs[0] for runs in counted if runs], planned=bool(planned))
+    return coverage_gaps([max(runs, key=begin_order) for runs in counted if runs], planned=bool(planned))
 
 
 def _unfit(recordings: Sequence[Recording]) -> tuple[tuple[str, str], ...]:
@@ -300,7 +300,7 @@ def judge(
     ``requirement`` applies to the runs of ``probe`` (None: of every probe); all others are judged by the requirement
     in their heads, if any.  ``confidence``: used if no requirement states one.  ``loads``: names of the requested
     loads; a missing one forbids a PASS, and so do each planned run in ``missing`` that was not made, and a subject
-    without a setup that was measured under all its loads (:mod:`load_coverage`).  ``planned``: ids of the runs of one
+    whose newest setup was not measured under all its loads (:mod:`load_coverage`).  ``planned``: ids of the runs of one
     plan, if there is one: its loads are required, and further runs are data only.
     ``minimum_duration_ns``: measured time required for a PASS under each load.
     PASS and FAIL are valid however often growing data are judged.  Never raises for recordings.
@@ -315,15 +315,14 @@ def judge(
     weighed = _with_failing(weighed, highest)
     judgments = tuple(map(_judge_group, weighed))
     required = requirement is not None or any(recording.head.requirement for recording in recordings)
+    uncovered = list(_uncovered(groups, planned))
     gaps = [
         *wording.gaps(recordings, dict(unfit), _missing_loads(recordings, loads), missing),
-        *_uncovered(groups, planned),
+        *uncovered,
         *_speed_gap(measured, judgeable, required),
         *_probe_gap(judgments, probe if requirement and judgeable else None),
     ]
-    verdicts = [judgment.verdict for judgment in judgments]
-    if gaps and required:
-        verdicts.append(Verdict.INCONCLUSIVE)
+    verdicts = [judgment.verdict for judgment in judgments] + [Verdict.INCONCLUSIVE] * bool(gaps and required)
     speed_only = bool(measured) and not judgeable and not required
     verdict = _weightiest(verdicts, Verdict.NO_LIMIT if speed_only else Verdict.INCONCLUSIVE)
     emulated = any(is_emulated(recording) for recording in measured)
@@ -333,7 +332,7 @@ def judge(
             verdict, judgments, measured, list(_failures(weighed)), emulated=emulated, complete=not gaps
         ),
         reasons=wording.reasons(judgments, verdict) + tuple(gaps),
-        next_steps=wording.next_steps(judgments, verdict) + wording.next_steps_of_gaps(gaps, missing),
+        next_steps=wording.next_steps(judgments, verdict) + wording.next_steps_of_gaps(gaps, uncovered, missing),
         cautions=(
             *wording.cautions(measured, verdict),
             *wording.declared(judgments, verdict),

@@ -509,11 +509,14 @@ def _settling(findings: Sequence[CheckFinding]) -> Iterator[str]:
     )
 
 
-def next_steps_of_gaps(gaps: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:
-    """Next steps for missing runs; ``missing``: runs that were planned and not made."""
-    return ("Measure the missing runs or exclude them",) * bool(gaps) + (
-        "Resume the campaign: repeat its command with --resume (an experiment must be measured anew)",
-    ) * bool(missing)
+def next_steps_of_gaps(gaps: Sequence[str], uncovered: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:
+    """Next steps for gaps.  ``uncovered``: those of setups; ``missing``: runs that were planned and not made."""
+    steps = {
+        "Measure the missing runs or exclude them": len(gaps) > len(uncovered),
+        "Measure one setup under all of these loads": bool(uncovered),
+        "Resume the campaign: repeat its command with --resume (an experiment must be measured anew)": bool(missing),
+    }
+    return tuple(step for step, applies in steps.items() if applies)
 
 
 def load_elsewhere(load: str | None, recording: Recording, other: Recording, difference: str) -> str:
