@@ -115,8 +115,13 @@ def _line(change: Change, finding: Finding, remarks: Remarks) -> Line:
         return Line(change, finding, measured.text, safe and measured.helps)
     useless = _useless_settings(finding, remarks) if change.form is Form.BOOT else []
     if useless:
-        return Line(change, finding, f"{NOT_MEASURED}; after measurements not recommended: {', '.join(useless)}", False)
+        return Line(change, finding, _useless_text(useless), False)
     return Line(change, finding, NOT_MEASURED, safe)
+
+
+def _useless_text(names: Sequence[str]) -> str:
+    settings, are = ("setting", "is") if len(names) == 1 else ("settings", "are")
+    return f"{NOT_MEASURED}; the measured {settings} {', '.join(names)} {are} not recommended"
 
 
 def _useless_settings(finding: Finding, remarks: Remarks) -> list[str]:
