@@ -26,8 +26,6 @@ BOOT_S = 300.0
 _RETRY_S = 1.0
 _SELECT_S = 120.0
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
-_PARTS = ("kernel", "kernel configuration", "kernel command line")
-"""Names of the parts of :func:`_identity`."""
 _AS_ROOT = ("sh", "-c", 'PATH="$PATH:/sbin:/usr/sbin"; exec "$@"', "sh")
 
 
@@ -135,8 +133,9 @@ class SwitchableBoard:
         running = booted.configuration
         runs = f"{self.name} runs {running.kernel_release}"
         # selecting again would boot the same system, so only its release is compared: the campaign refuses the rest
-        parts = _PARTS[:1] if change.select else _PARTS
-        changed = _change(running, self.seen.get(configuration, running), parts)
+        parts = booted_parts(running)
+        compared = {"kernel": parts["kernel"]} if change.select else parts
+        changed = first_change(compared, booted_parts(self.seen.get(configuration, running)))
         if changed is not None:
             name, now, earlier = changed
             return (
@@ -146,7 +145,7 @@ class SwitchableBoard:
         if change.kernel:
             fits = fnmatchcase(running.kernel_release or "", change.kernel)
             return "" if fits else f"{runs}, but {configuration} requires {change.kernel}"
-        equal = (name for name, seen in self.seen.items() if _identity(seen) == _identity(running))
+        equal = (name for name, seen in self.seen.items() if booted_parts(seen) == parts)
         same_as = next((name for name in equal if name != configuration), None)
         if same_as is None:
             fault = name_fault(booted.kernel, configuration)
@@ -164,15 +163,23 @@ def _boot_id(link: Link) -> str:
         raise FastenoughError(f"{link.name}: cannot read {_BOOT_ID}: {error.strerror}") from error
 
 
-def _identity(configuration: Configuration) -> tuple[str | None, ...]:
-    return configuration.kernel_release, configuration.kernel_config_sha256, configuration.command_line
+def booted_parts(configuration: Configuration) -> dict[str, str | None]:
+    """Return what was booted, by the names of its parts; None: unknown."""
+    return {
+        "kernel": configuration.kernel_release,
+        "kernel configuration": configuration.kernel_config_sha256,
+        "kernel command line": configuration.command_line,
+    }
 
 
-def _change(running: Configuration, earlier: Configuration, parts: Sequence[str]) -> tuple[str, str, str] | None:
-    """Return the name and both values of the first of these parts that is known and differs; None without any."""
-    values = zip(parts, _identity(running), _identity(earlier), strict=False)
+def first_change(running: Mapping[str, str | None], earlier: Mapping[str, str | None]) -> tuple[str, str, str] | None:
+    """Return the name and both values of the first running part that is known of both and differs; None without any."""
     return next(
-        ((name, now, before) for name, now, before in values if now and before and now != before),
+        (
+            (name, now, before)
+            for name, now in running.items()
+            if now is not None and (before := earlier[name]) is not None and now != before
+        ),
         None,
     )
 

@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from fastenough.board import AS_BOOTED, Board, Booted, open_board
-from fastenough.board.configuration import Ask, ConfigurationChange, Sleep, SwitchableBoard, require_remote
+from fastenough.board.configuration import (
+    Ask,
+    ConfigurationChange,
+    Sleep,
+    SwitchableBoard,
+    booted_parts,
+    first_change,
+    require_remote,
+)
 from fastenough.board.labgrid import stoppable
 from fastenough.campaign.acts import check_cpus
 from fastenough.campaign.board_name import RecordedBoard, name_in_runs, recorded_board
@@ -395,17 +403,12 @@ def require_same_system(
     ``name``: its name in further runs; where nothing identifies the machine, it must be that of the kept runs.
     ``otherwise``: what else the user can do.
     """
-    running, earlier = booted.configuration, kept.configuration or Configuration("")
     profile = collect(booted.link, ("kernel", "machine"))
-    parts = (
-        ("kernel", running.kernel_release, earlier.kernel_release),
-        ("kernel version", _kernel_part(profile, "version"), _kernel_part(kept.profile, "version")),
-        ("kernel build ID", _kernel_part(profile, "build_id"), _kernel_part(kept.profile, "build_id")),
-        ("kernel configuration", running.kernel_config_sha256, earlier.kernel_config_sha256),
-        ("kernel command line", running.command_line, earlier.command_line),
-    )
     same_machine = is_same_machine(identifiers_of(profile), kept.machine)
-    changed = next((part for part in parts if None not in part and part[1] != part[2]), None)
+    changed = first_change(
+        _system_parts(booted.configuration, profile),
+        _system_parts(kept.configuration or Configuration(""), kept.profile),
+    )
     if changed is not None:
         what = f"{board} has the {changed[0]} {changed[1]}, but its kept runs had {changed[2]}; boot that"
     elif same_machine is False:
@@ -420,7 +423,10 @@ def require_same_system(
     raise ChangedSystem(f"{what}, or {otherwise}")
 
 
-def _kernel_part(profile: Mapping[str, Any] | None, name: str) -> str | None:
-    """Return a part of the kernel in a profile, which may change while its release does not; None: unknown."""
-    kernel = (profile or {}).get("kernel")
-    return kernel.get(name) if isinstance(kernel, Mapping) else None
+def _system_parts(configuration: Configuration, profile: Mapping[str, Any] | None) -> dict[str, str | None]:
+    """Return what was booted, by the names of its parts; version and build ID may change while the release does not."""
+    fact = (profile or {}).get("kernel")
+    kernel = fact if isinstance(fact, Mapping) else {}
+    release = {"kernel": configuration.kernel_release}
+    builds = {"kernel version": kernel.get("version"), "kernel build ID": kernel.get("build_id")}
+    return release | builds | booted_parts(configuration)
