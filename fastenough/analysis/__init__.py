@@ -9,12 +9,12 @@ from fastenough.analysis.assessment import (
     Judgment,
     RequirementResult,
     Supported,
+    requirement_name,
 )
 from fastenough.analysis.compare import Comparison, compare
 from fastenough.analysis.judgment import judge
 from fastenough.analysis.measures import Bound, Measures, Quantile, highest_frequency_hz, measure
 from fastenough.analysis.merged import Merged, MixedRuns, grouped, kinds, load_name, merge_samples
-from fastenough.analysis.requirement_names import requirement_name
 
 __all__ = [
     "LIFE_SAFETY",

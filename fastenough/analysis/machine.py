@@ -131,10 +131,9 @@ def may_be_virtual(recording: Recording) -> bool:
 
 def may_have_quota(recording: Recording) -> bool:
     """Whether a control group had a CPU quota, or that is unknown."""
-    profile = recording.head.profile or {}
-    reasons = profile.get("absent")
-    reason = reasons.get("cpu_quota") if isinstance(reasons, dict) else None
-    return bool(profile.get("cpu_quota")) or _is_unknown(recording, "cpu_quota") or reason == GROUP_NOT_MOUNTED
+    not_mounted = ProfileFact("cpu_quota")(recording.head, None) == {"absent": GROUP_NOT_MOUNTED}
+    has_quota = bool((recording.head.profile or {}).get("cpu_quota"))
+    return has_quota or not_mounted or _is_unknown(recording, "cpu_quota")
 
 
 VIRTUAL_UNKNOWN = "it is unknown whether it is a virtual machine, and steal time cannot be read"

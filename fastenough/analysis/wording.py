@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 from fastenough import words
 from fastenough.analysis import sequential
-from fastenough.analysis.assessment import CheckFinding, Judgment, StatedMaximum
+from fastenough.analysis.assessment import CheckFinding, Judgment, StatedMaximum, limit_names
 from fastenough.analysis.cpu_evidence import CpuEvidence
 from fastenough.analysis.declared_bursts import declared_bursts, declared_rate, if_declared, rate_upper, reliance
 from fastenough.analysis.machine import INSTRUCTIONS, counter_total, counts_instructions, steal_text
 from fastenough.analysis.merged import load_name
-from fastenough.analysis.requirement_names import limit_names
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import STATIONS, SUMS, is_monitor
@@ -299,7 +298,7 @@ def _labelled(judgments: Sequence[Judgment]) -> list[tuple[str, Judgment]]:
         (
             _label(
                 judgment,
-                [limit for limit in (limits.get(judgment.requirement),) if limit is not None]
+                ([limits[judgment.requirement]] if judgment.requirement in limits else [])
                 + [name for name, other in zip(judgment.setup, differs, strict=True) if other and name]
                 + _distinguishing_parameters(judgment, judgments),
             ),

@@ -140,7 +140,6 @@ def read_runs(store: Store, runs: Sequence[str], on_step: OnStep = no_progress) 
 def judge_asked(recordings: Sequence[Recording], question: Question, store: Store) -> Assessment:
     """Judge recordings against a requirement; all runs of the store that answer the question are its data."""
     judged = [recording for recording in recordings if not is_monitor(recording.head)]
-    run_ids = {recording.run_id for recording in recordings}
     assessment = judge(
         recordings,
         question.required,
@@ -148,7 +147,7 @@ def judge_asked(recordings: Sequence[Recording], question: Question, store: Stor
         confidence=question.confidence,
         loads=question.loads or None,
         missing=question.missing,
-        planned=run_ids if question.planned else (),
+        planned={recording.run_id for recording in recordings} if question.planned else (),
     )
     others, all_runs_agree = excluded_by(judged, assessment, question.selection, store)
     return judged_without(assessment, others, question.selection, all_runs_agree=all_runs_agree)

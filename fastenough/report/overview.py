@@ -103,12 +103,12 @@ _MOST_LIMITS = 3
 """Limits with a column each; the table of requirements has all."""
 
 
-def _above(entry: SeriesEntry, limits_ns: Sequence[int], below: str = "") -> Cell:
-    """How many values may lie above the first of these limits, "≥ n" if values are missing."""
-    if not limits_ns:
+def _above(entry: SeriesEntry, limit_ns: int | None, below: str = "") -> Cell:
+    """How many values may lie above the limit, "≥ n" if values are missing."""
+    if limit_ns is None:
         return Cell(None, "no limit")
     values = entry.kind.all_cpus
-    surely, possibly = values.exceeded(limits_ns[0])
+    surely, possibly = values.exceeded(limit_ns)
     if values.lost or values.omitted_count_unknown:
         return Cell(None, f"≥ {plain(surely)}", below)
     return Cell(possibly, plain(possibly), below)
@@ -122,16 +122,17 @@ def _limit_columns(context: Context) -> list[tuple[str, Callable[[SeriesEntry], 
     if len(limits_ns) > 1 and all(len(limits) <= 1 for limits in of_rows):
 
         def own(entry: SeriesEntry) -> Cell:
-            limits = context.limits_ns(entry.group)
-            return _above(entry, limits, "".join(map(words.exact_time, limits)))
+            limit_ns = next(iter(context.limits_ns(entry.group)), None)
+            return _above(entry, limit_ns, "" if limit_ns is None else words.exact_time(limit_ns))
 
         return [("above limit", own)]
 
     def column(limit_ns: int) -> Callable[[SeriesEntry], Cell]:
         def cell(entry: SeriesEntry) -> Cell:
             limits = context.limits_ns(entry.group)
-            required = not limits or limit_ns in limits
-            return _above(entry, [limit_ns] if limits else []) if required else Cell(None, "not required")
+            if limits and limit_ns not in limits:
+                return Cell(None, "not required")
+            return _above(entry, limit_ns if limits else None)
 
         return cell
 
