@@ -184,9 +184,14 @@ void histogram_open(struct run *run)
 		bad_input("--histfile %s: %s; name a new file in a folder that can be written to", path, output_error_text(errno));
 }
 
+bool histogram_is_printed(const struct run *run)
+{
+	return run->settings->histogram_us && !run->settings->histogram_file;
+}
+
 void histogram_print(FILE *out, const struct run *run)
 {
-	if (run->settings->histogram_us && !run->settings->histogram_file)
+	if (histogram_is_printed(run))
 		print(out, run);
 }
 

@@ -211,7 +211,8 @@ int live_table(const struct run *run, FILE *out, bool with_silent); /* prints it
 
 /* histogram.c */
 void histogram_open(struct run *run);                       /* the file, if one is named */
-void histogram_print(FILE *out, const struct run *run); /* if none is */
+bool histogram_is_printed(const struct run *run);           /* if none is */
+void histogram_print(FILE *out, const struct run *run);     /* where it is printed */
 void histogram_write(struct run *run);                      /* into the file */
 
 /* summary.c */

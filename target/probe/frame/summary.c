@@ -104,13 +104,37 @@ static void print_differences(FILE *out, const struct run *run)
 		fputs("This was not a real-time run.\n", out);
 }
 
+static void print_findings(FILE *out, const struct run *run)
+{
+	live_table(run, out, true);
+	print_counters(out, run);
+	print_differences(out, run);
+}
+
+/* Scripts for cyclictest take each line before a histogram that has no # for a row of it. */
+static void print_findings_as_comments(FILE *out, const struct run *run)
+{
+	char *text;
+	size_t size;
+	FILE *lines = open_memstream(&text, &size);
+
+	if (!lines)
+		abort();
+	print_findings(lines, run);
+	fclose(lines);
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+		fprintf(out, "# %s\n", line);
+	free(text);
+}
+
 static void print_text(FILE *out, const struct run *run)
 {
 	if (run->screen.text)
 		fprintf(out, "%s\033[%dA\033[J", run->screen.text + run->screen.written, run->screen.lines);
-	live_table(run, out, true);
-	print_counters(out, run);
-	print_differences(out, run);
+	if (histogram_is_printed(run))
+		print_findings_as_comments(out, run);
+	else
+		print_findings(out, run);
 	histogram_print(out, run);
 }
 

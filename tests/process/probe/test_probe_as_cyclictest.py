@@ -84,6 +84,14 @@ def test_the_histogram_is_one_that_scripts_for_cyclictest_read(probe_binary: str
     ]
 
 
+def test_all_output_but_a_histogram_is_a_comment(probe_binary: str) -> None:
+    """Scripts take each line without # for a row."""
+    lines = _said(probe_binary, "timer", "-q", "-a", str(CPUS[0]), "-l", "20", "-h", "30").splitlines()
+    rows = [line for line in lines if not line.startswith("#")]
+    assert [line[:7] for line in rows] == [f"{us:06} " for us in range(30)]
+    assert lines[0].startswith("#  CPU series") and any("not a real-time run" in line for line in lines)
+
+
 def test_a_histogram_goes_into_a_new_file_only(probe_binary: str, tmp_path: Path) -> None:
     there = tmp_path / "there"
     there.write_text("mine")
@@ -101,7 +109,7 @@ def test_times_in_ns_are_those_of_the_recording(probe_binary: str, tmp_path: Pat
     recording = read_recording(path)
     (wakeup,) = recording.named("wakeup")
     total = recording.totals[wakeup.id]
-    head, row = said.splitlines()[:2]
+    head, row = (line.removeprefix("# ") for line in said.splitlines()[:2])
     assert re.findall(r"[\d.%a-z]+ ns", head) == ["min ns", "50% ns", "99% ns", "99.9% ns", "max ns"]
     cells = row.split()
     assert cells[:4] == [str(CPUS[0]), "wakeup", str(total.total), str(recording.missed(wakeup.id))]
