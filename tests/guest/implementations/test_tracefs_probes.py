@@ -173,11 +173,29 @@ def test_a_histogram_that_counts_nothing_fails_the_run(probe_binary: str, tmp_pa
     assert f"{event}/hist cannot be read" in _refused(probe_binary, tmp_path).reasons[0]
 
 
-def test_a_histogram_that_is_too_long_fails_the_run(probe_binary: str, tmp_path: Path) -> None:
-    """Its end would not be read, nor that something was dropped."""
+MOST_ENTRIES = 1 << 17
+"""Of a histogram of the kernel."""
+
+
+def test_a_full_length_histogram_is_read_to_its_end(probe_binary: str, tmp_path: Path) -> None:
     _tasks(tmp_path)
-    _histogram(tmp_path, {(0, us): 1 for us in range(80_000)})
-    assert "File too large" in _refused(probe_binary, tmp_path).reasons[0]
+    _histogram(tmp_path, {(0, us): 1 for us in range(MOST_ENTRIES)}, 3)
+    recording = _refused(probe_binary, tmp_path)
+    assert recording.reasons == ("the kernel's histograms were full: 3 wake-ups are missing",)
+
+
+def test_a_histogram_with_more_entries_than_a_kernels_fails_the_run(probe_binary: str, tmp_path: Path) -> None:
+    _tasks(tmp_path)
+    _histogram(tmp_path, {(0, us): 1 for us in range(MOST_ENTRIES + 1)})
+    assert f"more than {MOST_ENTRIES} entries" in _refused(probe_binary, tmp_path).reasons[0]
+
+
+def test_a_histogram_without_its_end_fails_the_run(probe_binary: str, tmp_path: Path) -> None:
+    _tasks(tmp_path)
+    _histogram(tmp_path, {(0, 7): 100})
+    path = tmp_path / "events" / "synthetic" / "fastenough_wakeup" / "hist"
+    path.write_text(path.read_text().partition("Totals")[0])
+    assert "hist cannot be read" in _refused(probe_binary, tmp_path).reasons[0]
 
 
 @pytest.mark.parametrize("act", ["timerlat", "wakeups"])

@@ -6,10 +6,7 @@
  * The kernel's counts are never reset, so none is lost: an interval is their growth since the last reading.  The order of
  * its values is unknown.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tracefs.h"
@@ -18,9 +15,12 @@
 #define WAKINGS "events/sched/sched_waking/hist"
 #define SWITCHES "events/sched/sched_switch/hist"
 #define LOOK_US 250000
-#define TABLE_BITS 18 /* twice what any of the kernel's histograms holds */
+#define ENTRIES_MOST (1u << 17) /* the most that one of the kernel's histograms holds */
+#define TABLE_BITS 18
 #define TABLE_SIZE (1u << TABLE_BITS)
-#define TEXT_SIZE (1u << 22)
+#define LINE_SIZE 512
+
+_Static_assert(TABLE_SIZE >= 2 * ENTRIES_MOST, "searches of the table would be long");
 
 struct known {
 	uint64_t key; /* CPU and value, and 1; 0: free */
@@ -30,8 +30,10 @@ struct known {
 static struct {
 	struct series **series;
 	struct known *known;
-	uint64_t unseen;
-	char *text;
+	unsigned entries; /* of known */
+	bool counts;      /* growth is of the run */
+	uint64_t dropped; /* by the histogram that was read last */
+	bool complete;    /* it was read up to the number of dropped wake-ups, at its end */
 	const char *comm;
 } wakeups;
 
@@ -41,14 +43,19 @@ static const struct option_spec wakeups_options[] = {
 	{0},
 };
 
+/* The entry of a key, a new one if need be; NULL where the table is full. */
 static struct known *find(uint64_t key)
 {
 	uint64_t place = key * 0x9e3779b97f4a7c15u >> (64 - TABLE_BITS);
+	struct known *known;
 
 	while (wakeups.known[place % TABLE_SIZE].key && wakeups.known[place % TABLE_SIZE].key != key)
 		place++;
-	wakeups.known[place % TABLE_SIZE].key = key;
-	return &wakeups.known[place % TABLE_SIZE];
+	known = &wakeups.known[place % TABLE_SIZE];
+	if (!known->key && wakeups.entries++ >= ENTRIES_MOST)
+		return NULL;
+	known->key = key;
+	return known;
 }
 
 static void add(struct series *series, int64_t value_ns)
@@ -58,86 +65,78 @@ static void add(struct series *series, int64_t value_ns)
 	series_leave(series);
 }
 
-static void take_line(const struct run *run, const char *line, bool counts)
+/* Adds the growth of an entry. */
+static void grow(struct run *run, int cpu, uint64_t value_us, uint64_t count)
 {
-	unsigned long long value_us, count, dropped;
-	struct known *known;
-	int cpu, place;
+	struct known *known = find(((uint64_t)cpu << 48 | value_us) + 1);
+	int place = tracefs_place(run, cpu);
 
-	if (sscanf(line, " Dropped: %llu", &dropped) == 1)
-		wakeups.unseen += dropped;
-	if (sscanf(line, "{ common_cpu: %d, lat: %llu } hitcount: %llu", &cpu, &value_us, &count) != 3)
+	if (!known) {
+		run_fail(run, "%s/%s has more than %u entries, the most that a kernel's histogram holds", tracefs_instance, HISTOGRAM,
+			 ENTRIES_MOST);
 		return;
-	known = find(((uint64_t)cpu << 48 | value_us) + 1);
-	place = tracefs_place(run, cpu);
-	for (uint64_t i = known->count; counts && place >= 0 && i < count; i++)
+	}
+	for (uint64_t i = known->count; wakeups.counts && place >= 0 && i < count; i++)
 		add(wakeups.series[place], (int64_t)value_us * NS_PER_US);
 	known->count = count;
 }
 
-/* The whole of a file, NULL where it cannot be read. */
-static char *read_whole(struct run *run, const char *name)
+static void take_line(struct run *run, const char *line)
+{
+	unsigned long long value_us, count, dropped;
+	int cpu;
+
+	if (sscanf(line, " Dropped: %llu", &dropped) == 1) {
+		wakeups.dropped += dropped;
+		wakeups.complete = true;
+	}
+	if (sscanf(line, "{ common_cpu: %d, lat: %llu } hitcount: %llu", &cpu, &value_us, &count) == 3)
+		grow(run, cpu, value_us, count);
+}
+
+/* Takes the lines of a histogram, whatever its length; a run fails if its end is missing. */
+static void read_histogram(struct run *run, const char *name)
 {
 	int fd = tracefs_open(run, name);
-	size_t used = 0;
-	ssize_t got = 0;
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+	char line[LINE_SIZE];
 
-	if (fd < 0)
-		return NULL;
-	while (used < TEXT_SIZE - 1 && (got = read(fd, wakeups.text + used, TEXT_SIZE - 1 - used)) > 0)
-		used += (size_t)got;
-	close(fd);
-	wakeups.text[used] = '\0';
-	if (used == TEXT_SIZE - 1)
-		errno = EFBIG;
-	return got < 0 || used == TEXT_SIZE - 1 ? NULL : wakeups.text;
-}
-
-static bool look(struct run *run, bool counts)
-{
-	char *text = read_whole(run, HISTOGRAM), *rest = text;
-
-	if (!text)
-		return false;
-	wakeups.unseen = 0;
-	for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n"))
-		take_line(run, line, counts);
-	return true;
-}
-
-/* Wake-ups that one of the kernel's histograms had no room for. */
-static uint64_t dropped_by(struct run *run, const char *name)
-{
-	char *text = read_whole(run, name), *dropped = text ? strstr(text, "Dropped:") : NULL;
-
-	if (!dropped)
+	wakeups.dropped = 0;
+	wakeups.complete = false;
+	while (file && fgets(line, sizeof(line), file))
+		take_line(run, line);
+	if (!wakeups.complete)
 		run_fail(run, "%s/%s cannot be read: wake-ups may be missing", tracefs_instance, name);
-	return dropped ? strtoull(dropped + strlen("Dropped:"), NULL, 10) : 0;
+	if (file)
+		fclose(file);
 }
 
 /* Fails the run if the kernel's histograms were full: the maximum may be among the missing wake-ups. */
 static void check_room(struct run *run)
 {
-	uint64_t unseen = wakeups.unseen + dropped_by(run, WAKINGS) + dropped_by(run, SWITCHES);
+	uint64_t missing = wakeups.dropped;
 
-	if (unseen)
-		run_fail(run, "the kernel's histograms were full: %llu wake-ups are missing", (unsigned long long)unseen);
+	read_histogram(run, WAKINGS);
+	missing += wakeups.dropped;
+	read_histogram(run, SWITCHES);
+	missing += wakeups.dropped;
+	if (missing)
+		run_fail(run, "the kernel's histograms were full: %llu wake-ups are missing", (unsigned long long)missing);
 }
 
+/* The last reading begins after the end of the run. */
 static void reader(struct worker *self, void *unused)
 {
 	struct run *run = worker_run(self);
 
 	(void)unused;
-	if (!look(run, false)) {
-		run_fail(run, "%s/%s: %s", tracefs_instance, HISTOGRAM, strerror(errno));
-		return;
-	}
+	read_histogram(run, HISTOGRAM);
+	wakeups.counts = wakeups.complete;
 	while (run_continues(self)) {
+		read_histogram(run, HISTOGRAM);
 		usleep(LOOK_US);
-		if (!look(run, true))
-			run_fail(run, "%s/%s: %s", tracefs_instance, HISTOGRAM, strerror(errno));
 	}
+	read_histogram(run, HISTOGRAM);
 	check_room(run);
 }
 
@@ -152,7 +151,6 @@ static void wakeups_setup(struct run *run)
 	if (wakeups.comm)
 		run_parameter_text(run, "comm", wakeups.comm);
 	wakeups.known = run_allocate(run, TABLE_SIZE * sizeof(*wakeups.known));
-	wakeups.text = run_allocate(run, TEXT_SIZE);
 	wakeups.series = run_allocate(run, (size_t)cpus->count * sizeof(*wakeups.series));
 	for (int i = 0; i < cpus->count; i++)
 		wakeups.series[i] = run_add_series(run, &(struct series_spec){STATION("runnable-to-running"), .cpu = cpus->cpu[i],
