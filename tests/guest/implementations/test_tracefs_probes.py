@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -99,6 +102,57 @@ def test_samples_of_the_run_that_came_before_the_first_reading_count(probe_binar
     recording = _read(tmp_path / "recording")
     assert _total(recording, "expiry-to-interrupt") == (2, 2, 1)
     assert _total(recording, "expiry-to-running") == (2, 11, 1)
+
+
+def _stopped(process: subprocess.Popen[bytes], holder: int, lines: list[bytes]) -> None:
+    """End the run while these lines are in the pipe: the probe stands still until both are done."""
+    process.send_signal(signal.SIGSTOP)
+    os.write(holder, b"".join(lines))
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGCONT)
+
+
+def _endless(probe: str, folder: Path) -> subprocess.Popen[bytes]:
+    process = _start(probe, "timerlat", folder, "--duration=60s", "--until-interrupt")
+    time.sleep(0.7)
+    return process
+
+
+def test_samples_in_the_pipe_at_the_end_of_the_run_count(probe_binary: str, tmp_path: Path) -> None:
+    """A number that is missing before the first from after the end may be of the run."""
+    holder = _pipe(tmp_path)
+    fcntl.fcntl(holder, fcntl.F_SETPIPE_SZ, 1 << 20)
+    process = _endless(probe_binary, tmp_path)
+    last = 10_000
+    later = [_sample(last + number, "irq", 999_000_000, later_s=600) for number in (3, 4, 7)]
+    _stopped(process, holder, [_sample(number, "irq", number * US) for number in range(1, last + 1)] + later)
+    assert process.wait(30) == 0
+    os.close(holder)
+    recording = _read(tmp_path / "recording")
+    [series] = recording.named("expiry-to-interrupt")
+    assert _total(recording, series.name) == (last, 2, 1)
+    assert recording.totals[series.id].maximum == last * US
+
+
+@pytest.mark.parametrize("contexts", [("irq", "thread"), ("irq",)], ids=["later", "unknown"])
+def test_a_pipe_that_is_never_empty_does_not_hold_the_run(
+    probe_binary: str, tmp_path: Path, contexts: tuple[str, ...]
+) -> None:
+    """The run ends when all samples are from after it; it fails where samples of one kind may still follow."""
+    holder = _pipe(tmp_path)
+    process = _endless(probe_binary, tmp_path)
+    process.send_signal(signal.SIGINT)
+    os.set_blocking(holder, False)
+    number = 0
+    while process.poll() is None:
+        number += 1
+        lines = b"".join(_sample(number, context, US, later_s=600) for context in contexts)
+        with suppress(BlockingIOError):
+            os.write(holder, lines * 20)
+    os.close(holder)
+    reasons = _read(tmp_path / "recording").reasons
+    assert process.returncode in ((0,) if len(contexts) == 2 else (0, 4))
+    assert not reasons or "trace_pipe" in reasons[0]
 
 
 def test_samples_by_another_clock_are_not_measured(probe_binary: str, tmp_path: Path) -> None:
