@@ -38,6 +38,8 @@ _Noreturn static void exec_command(const struct launch_request *launch_request)
 	sigset_t none;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (launch_request->scratch[0])
+		unshare(CLONE_NEWIPC); /* if permitted: System V objects of a load end with its last process */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);

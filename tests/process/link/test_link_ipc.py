@@ -48,16 +48,17 @@ def _local() -> AbstractContextManager[Link]:
     return nullcontext(LocalLink())
 
 
-def test_a_killed_load_leaves_no_system_v_objects(key: int) -> None:
+@pytest.mark.parametrize("opened", [_local, agent])
+def test_a_killed_load_leaves_no_system_v_objects(opened: Callable[[], AbstractContextManager[Link]], key: int) -> None:
     require_root("IPC namespaces")
     if subprocess.run(["unshare", "--ipc", "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("the kernel permits no IPC namespaces")
-    link = LocalLink()
-    load = link.start([sys.executable, "-c", _CREATE, str(key)], scratch=link.scratch_name())
-    assert next(load.lines(60)) == b"True True True\n"
-    load.signal(9)
-    load.wait(60)
-    assert not _kinds(key)
+    with opened() as link:
+        load = link.start([sys.executable, "-c", _CREATE, str(key)], scratch=link.scratch_name())
+        assert next(load.lines(60)) == b"True True True\n"
+        load.signal(9)
+        load.wait(60)
+        assert not _kinds(key)
 
 
 @pytest.mark.parametrize("opened", [_local, agent])
