@@ -23,48 +23,49 @@ static void json_task(struct json *json, const char *prefix, const struct contex
 	json_member_int(json, key, task->prio >= 0 && task->prio < USER_PRIORITY_LEAST ? USER_PRIORITY_LEAST - task->prio : 0);
 }
 
-/* The recorded task that had the CPU longest while the woken task waited; NULL if the last one, or an unrecorded one, had it
- * longer.  The time of each holder begins where the previous ends. */
-static const struct holder *longest_holder(const struct finding *finding)
+/* A span of time, clipped to that in which the woken task waited. */
+static uint64_t waited_ns(const struct wakeup *wakeup, uint64_t from_ns, uint64_t until_ns)
 {
-	const struct wakeup *wakeup = &finding->wakeup;
-	uint64_t from_ns = wakeup->runnable_ns, longest_ns = 0;
-	const struct holder *longest = NULL;
-
-	for (;;) {
-		const struct holder *next = NULL;
-
-		for (int i = 0; i < HOLDERS; i++)
-			if (finding->holders[i].until_ns > from_ns && finding->holders[i].until_ns <= wakeup->running_ns &&
-			    (!next || finding->holders[i].until_ns < next->until_ns))
-				next = &finding->holders[i];
-		if (!next)
-			return wakeup->running_ns - from_ns > longest_ns ? NULL : longest;
-		if (next->until_ns - from_ns > longest_ns) {
-			longest_ns = next->until_ns - from_ns;
-			longest = next;
-		}
-		from_ns = next->until_ns;
-	}
+	from_ns = from_ns > wakeup->runnable_ns ? from_ns : wakeup->runnable_ns;
+	until_ns = until_ns < wakeup->running_ns ? until_ns : wakeup->running_ns;
+	return until_ns > from_ns ? until_ns - from_ns : 0;
 }
 
-/* The last task on the CPU, or an earlier one that had it longer; the stack of an earlier one is unknown. */
-static const struct context *last_holder(const struct finding *finding)
+/* The task that had the CPU longest at a stretch while the woken task waited; without a PID if it is unknown: its record was
+ * overwritten, or too short to be made.  The stack of a task before the last one is unknown. */
+static const struct context *longest_holder(const struct finding *finding)
 {
 	static struct context other;
-	const struct holder *holder = longest_holder(finding);
+	static const struct context unknown = {.pid = -1};
+	const struct wakeup *wakeup = &finding->wakeup;
+	uint64_t longest_ns = waited_ns(wakeup, finding->before_from_ns, wakeup->running_ns), known_ns = longest_ns;
+	uint64_t overwritten_ns = waited_ns(wakeup, 0, finding->unknown_until_ns), short_ns;
+	const struct holder *longest = NULL;
 
-	if (!holder || holder->pid == finding->before.pid)
+	for (int i = 0; i < HOLDERS; i++) {
+		const struct holder *holder = &finding->holders[i];
+		uint64_t ns = holder->until_ns < wakeup->running_ns ? waited_ns(wakeup, holder->from_ns, holder->until_ns) : 0;
+
+		known_ns += ns;
+		if (ns > longest_ns) {
+			longest_ns = ns;
+			longest = holder;
+		}
+	}
+	short_ns = wakeup->running_ns - wakeup->runnable_ns - known_ns;
+	if (longest_ns < overwritten_ns || (longest_ns < short_ns && longest_ns < HOLDER_LEAST_NS))
+		return &unknown;
+	if (!longest || longest->pid == finding->before.pid)
 		return &finding->before;
-	other = (struct context){.pid = holder->pid, .policy = holder->policy, .prio = holder->prio};
-	memcpy(other.comm, holder->comm, COMM_SIZE);
+	other = (struct context){.pid = longest->pid, .policy = longest->policy, .prio = longest->prio};
+	memcpy(other.comm, longest->comm, COMM_SIZE);
 	return &other;
 }
 
 /* The blamed task, by the longest station:
  * - until the interrupt: the task that was interrupted;
  * - from the interrupt until the task is runnable: none, handlers of timers took the time;
- * - until it runs: the task that had the CPU;
+ * - until it runs: the task that had the CPU longest;
  * - until its return to user space: the task that preempted it, none if it kept the CPU. */
 static const struct context *blamed_task(const struct finding *finding)
 {
@@ -79,7 +80,7 @@ static const struct context *blamed_task(const struct finding *finding)
 		return &none;
 	if (kept_ns > waited_ns && kept_ns > late_ns)
 		return &finding->after;
-	return late_ns > waited_ns && finding->interrupted.pid >= 0 ? &finding->interrupted : last_holder(finding);
+	return late_ns > waited_ns && finding->interrupted.pid >= 0 ? &finding->interrupted : longest_holder(finding);
 }
 
 /* Functions through which the monitor is called; they are on top of the stack. */

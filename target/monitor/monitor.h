@@ -56,14 +56,15 @@ struct context {
 	fe_u64 stack[STACK_DEPTH];
 };
 
-/* A task that had the CPU while another task waited for it. */
+/* A task that had the CPU. */
 struct holder {
-	fe_u64 until_ns;
+	fe_u64 from_ns, until_ns;
 	char comm[COMM_SIZE];
 	__INT32_TYPE__ pid, policy, prio;
 };
 
-#define HOLDERS 8 /* a power of two */
+#define HOLDERS 16 /* a power of two */
+#define HOLDER_LEAST_NS 20000 /* tasks that had the CPU for less are not recorded */
 
 enum interruption_kind { INTERRUPTION_NONE, INTERRUPTION_IRQ, INTERRUPTION_SOFTIRQ };
 
@@ -94,6 +95,8 @@ struct finding {
 	fe_u32 idle_state;          /* from which the CPU woke, plus 1; 0: none */
 	struct context task, interrupted, before, after; /* the woken task; tasks on the CPU at the interrupt, before, after it */
 	struct interruption recent[RECENT];
+	fe_u64 before_from_ns;      /* when `before` got the CPU */
+	fe_u64 unknown_until_ns;    /* holders before this instant are not in `holders` */
 	struct holder holders[HOLDERS];
 };
 

@@ -70,6 +70,7 @@ static __always_inline void noise_report(u32 id, u32 now, u32 station, int flags
 	finding->vector = disturbance->vector;
 	finding->frequency_khz = 0;
 	finding->idle_state = 0;
+	finding->before_from_ns = finding->unknown_until_ns = 0;
 	__builtin_memset(finding->holders, 0, sizeof(finding->holders));
 	finding->recent[0] = disturbance->interruption;
 	copy_context(&finding->task, disturbance->task);

@@ -36,9 +36,9 @@ struct cpu {
 	u32 pid;      /* of the running task, if its switch was traced */
 	u32 open;     /* the running task has a wake-up that is not yet counted */
 	u32 awaits;   /* the running task has not yet returned to user space */
-	u32 waiting;  /* a selected task became runnable for this CPU, and none has run since */
 	u32 handling; /* handlers have set members below since the last switch */
 	u32 busy;     /* a wake-up is being counted */
+	u64 switched_ns; /* the last switch; 0: none traced */
 	u64 irq_thread;                 /* the struct task_struct that serves `threaded`, until it sleeps */
 	struct expiring expiring[2];
 	u64 irq_ns, softirq_ns;         /* begin of the running interrupt handler, or soft-IRQ; 0: none */
@@ -51,6 +51,7 @@ struct cpu {
 	u32 recent_count;
 	struct interruption recent[RECENT];
 	u32 holder_count;
+	u64 unknown_until_ns; /* the tasks that had the CPU before are not in `holders` */
 	struct holder holders[HOLDERS];
 	u32 recording;                  /* number of the recording to which `worst` belongs */
 	struct worst worst[ORIGINS];

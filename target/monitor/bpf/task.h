@@ -20,6 +20,7 @@ struct task {
 	u32 knows;                /* KNOWS_ bits of the contexts below that belong to this wake-up */
 	u32 idle_left;
 	struct context at_wakeup, before, after;
+	u64 before_from_ns;       /* when `before` got the CPU */
 	struct context interrupted; /* written by the waker; at_wakeup is a copy */
 };
 

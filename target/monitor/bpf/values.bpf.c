@@ -68,6 +68,8 @@ static __noinline int report(struct cpu *cpu, u32 id, u32 now, struct task *task
 	copy_context(&finding->before, task->knows & KNOWS_BEFORE ? &task->before : NULL);
 	copy_context(&finding->after, task->knows & KNOWS_AFTER ? &task->after : NULL);
 	__builtin_memcpy(finding->recent, cpu->recent, sizeof(finding->recent));
+	finding->before_from_ns = task->before_from_ns;
+	finding->unknown_until_ns = cpu->unknown_until_ns;
 	__builtin_memcpy(finding->holders, cpu->holders, sizeof(finding->holders));
 	bpf_ringbuf_submit(finding, BPF_RB_NO_WAKEUP);
 	return 0;

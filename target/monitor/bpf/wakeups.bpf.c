@@ -9,8 +9,6 @@
 #include "filter.h"
 #include "tasks.h"
 
-#define SHORT_NS 20000 /* tasks that had the CPU for less while others waited are not recorded */
-
 fe_u64 unseen = 0;   /* wake-ups without any traced event: kernels suppress events while some threads run */
 fe_u64 no_sleep = 0; /* tasks woken before they slept: runnable and running at once */
 
@@ -64,15 +62,12 @@ static __always_inline u32 cpu_of(const struct task_struct *task)
 	return BPF_CORE_READ(older, cpu);
 }
 
-/* Marks the CPU on which the task will run.  If it is still on that CPU, the next events there belong to this wake-up. */
-static __always_inline void mark_waiting(const struct task_struct *task)
+/* If the task is still on its CPU, the next events there belong to this wake-up. */
+static __always_inline void open_wakeup(const struct task_struct *task)
 {
-	struct cpu *there = cpu_state(cpu_of(task));
+	struct cpu *there = task->on_cpu ? cpu_state(cpu_of(task)) : NULL;
 
-	if (!there)
-		return;
-	there->waiting = 1;
-	if (task->on_cpu)
+	if (there)
 		there->open = there->awaits = 1;
 }
 
@@ -119,7 +114,7 @@ int BPF_PROG(on_waking, struct task_struct *woken)
 			task->idle_state = cpu->idle_state;
 	}
 	task->woken++;
-	mark_waiting(woken);
+	open_wakeup(woken);
 	return 0;
 }
 
@@ -223,15 +218,20 @@ static __always_inline struct task *switch_in(struct cpu *cpu, u32 id, const str
 	return waited ? task : NULL;
 }
 
-/* Records the task that had the CPU until now, if others waited for it long enough. */
-static __always_inline void record_holder(struct cpu *cpu, const struct task_struct *task, const struct task *waited)
+/* Records the task that had the CPU until now.  The time of the holder that it overwrites becomes unknown. */
+static __always_inline void record_holder(struct cpu *cpu, const struct task_struct *task, u64 now_ns)
 {
 	struct holder *holder = &cpu->holders[cpu->holder_count & (HOLDERS - 1)];
+	u64 from_ns = cpu->switched_ns;
 
-	if (waited && waited->wakeup.running_ns - waited->wakeup.runnable_ns < SHORT_NS)
+	cpu->switched_ns = now_ns;
+	if (now_ns - from_ns < HOLDER_LEAST_NS)
 		return;
 	cpu->holder_count++;
-	holder->until_ns = waited ? waited->wakeup.running_ns : bpf_ktime_get_ns();
+	if (holder->until_ns > cpu->unknown_until_ns)
+		cpu->unknown_until_ns = holder->until_ns;
+	holder->from_ns = from_ns;
+	holder->until_ns = now_ns;
 	holder->pid = task->pid;
 	holder->policy = (s32)task->policy;
 	holder->prio = task->prio;
@@ -262,22 +262,28 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	u32 id = bpf_get_smp_processor_id();
 	struct cpu *cpu = cpu_state(id);
 	struct task *waited = NULL;
-	bool sleeps;
+	u64 now_ns, from_ns;
+	bool sleeps, traced;
 
 	if (!cpu)
 		return 0;
 	sleeps = goes_to_sleep(preempted, prev);
 	switch_origin(cpu, prev, next, sleeps);
+	traced = cpu->pid == (u32)prev->pid;
 	if (cpu->open || (cpu->pid != (u32)prev->pid && may_match(prev)))
 		switch_out(cpu, id, prev, sleeps, next);
 	cpu->pid = (u32)next->pid;
 	if (may_match(next))
 		waited = switch_in(cpu, id, next);
-	if (cpu->waiting)
-		record_holder(cpu, prev, waited);
+	now_ns = waited ? waited->wakeup.running_ns : bpf_ktime_get_ns();
+	/* If the last switch was not traced, prev got the CPU at an unknown instant. */
+	from_ns = traced ? cpu->switched_ns : now_ns;
+	if (!traced)
+		cpu->switched_ns = cpu->unknown_until_ns = now_ns;
+	record_holder(cpu, prev, now_ns);
 	if (!waited)
 		return 0;
-	cpu->waiting = 0;
+	waited->before_from_ns = from_ns;
 	if (!is_worse(cpu, &waited->wakeup))
 		return 0;
 	waited->knows |= KNOWS_BEFORE;

@@ -64,30 +64,61 @@ static void check_blamed_task(void)
 	check(!strstr(culprit_of(&run, &finding), "waited_for"));
 }
 
-/* The task that had the CPU until a time after the wake-up. */
-static struct holder holder(const struct finding *finding, const char *comm, int pid, uint64_t until_ns)
+/* The task that had the CPU between two times after the wake-up. */
+static struct holder holder(const struct finding *finding, const char *comm, int pid, uint64_t from_ns, uint64_t until_ns)
 {
-	struct holder holder = {.until_ns = finding->wakeup.runnable_ns + until_ns, .pid = pid};
+	uint64_t runnable_ns = finding->wakeup.runnable_ns;
+	struct holder holder = {.from_ns = runnable_ns + from_ns, .until_ns = runnable_ns + until_ns, .pid = pid};
 
 	memcpy(holder.comm, comm, strlen(comm));
 	return holder;
 }
 
-/* A wait of 930 us for several tasks, of which the kernel programs did not record all. */
+static bool names_none(const struct finding *finding)
+{
+	return !strstr(culprit_of(&run, finding), "waited_for");
+}
+
+/* A wait of 930 us for several tasks, all of them recorded. */
 static void check_longest_holder(void)
 {
 	struct finding finding = wakeup(1 * US, 2 * US, 930 * US, 4 * US);
+	uint64_t runnable_ns = finding.wakeup.runnable_ns;
 
-	finding.holders[0] = holder(&finding, "first", 4, 30 * US);
+	finding.before_from_ns = runnable_ns + 300 * US;
+	finding.holders[0] = holder(&finding, "first", 4, 0, 30 * US);
+	finding.holders[1] = holder(&finding, "second", 5, 30 * US, 300 * US);
+	finding.holders[HOLDERS - 1] = holder(&finding, "before", 2, 300 * US, 930 * US);
 	check(has(&finding, "\"waited_for\":\"before\""));
-	finding.holders[1] = holder(&finding, "second", 5, 300 * US);
-	check(has(&finding, "\"waited_for\":\"before\""));
-	finding.holders[HOLDERS - 1] = holder(&finding, "before", 2, 930 * US);
-	check(has(&finding, "\"waited_for\":\"before\""));
-	finding.holders[1] = holder(&finding, "second", 5, 600 * US);
+	finding.before_from_ns = runnable_ns + 600 * US;
+	finding.holders[1].until_ns = runnable_ns + 600 * US;
 	check(has(&finding, "\"waited_for\":\"second\""));
-	finding.holders[HOLDERS - 1] = holder(&finding, "earlier", 6, 0);
+	/* Time before the wake-up does not count. */
+	finding.holders[0].from_ns = 0;
 	check(has(&finding, "\"waited_for\":\"second\""));
+}
+
+/* A wait of 930 us, of which the records are incomplete. */
+static void check_unknown_holder(void)
+{
+	struct finding finding = wakeup(1 * US, 2 * US, 930 * US, 4 * US);
+	uint64_t runnable_ns = finding.wakeup.runnable_ns;
+
+	finding.unknown_until_ns = runnable_ns + 500 * US;
+	finding.before_from_ns = runnable_ns + 900 * US;
+	finding.holders[0] = holder(&finding, "recent", 4, 500 * US, 900 * US);
+	check(names_none(&finding));
+	/* The task that had the CPU longer than the unknown ones is known. */
+	finding.unknown_until_ns = runnable_ns + 300 * US;
+	finding.holders[0].from_ns = runnable_ns + 300 * US;
+	check(has(&finding, "\"waited_for\":\"recent\""));
+	/* Tasks that had the CPU for less than is recorded had it before the last one, and some had it longer. */
+	finding.unknown_until_ns = 0;
+	finding.holders[0].until_ns = runnable_ns;
+	finding.before_from_ns = runnable_ns + 920 * US;
+	check(names_none(&finding));
+	finding.before_from_ns = runnable_ns + 900 * US;
+	check(has(&finding, "\"waited_for\":\"before\""));
 }
 
 /* An interrupt of 60 us within a soft-IRQ of 80 us, before a wake-up that waits for both. */
@@ -115,6 +146,7 @@ int main(void)
 {
 	check_blamed_task();
 	check_longest_holder();
+	check_unknown_holder();
 	check_nested_interrupt();
 	return failures != 0;
 }

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,20 @@ PRIORITY = 97
 """Of the task that is delayed: above all but the one who delays it."""
 LEAST = 5
 """Delays, of ten."""
+FOLLOWERS = 10
+"""Tasks that have the CPU after the one that delays longest."""
+_HOLD = """
+import os, sys, time
+priority, due_ns, hold_ns = map(int, sys.argv[1:])
+os.sched_setaffinity(0, {0})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+for round in range(10):
+    time.sleep(max(0, due_ns - time.monotonic_ns()) / 1e9)
+    until_ns = time.monotonic_ns() + hold_ns
+    while time.monotonic_ns() < until_ns:
+        pass
+    due_ns += 50_000_000
+"""
 
 
 def delay(probe: str, cpu: int) -> tuple[set[int], int]:
@@ -85,6 +102,31 @@ def test_who_had_the_cpu_is_named(
         assert int(event.culprit["expiry_to_running_ns"] or 0) >= (event.value or 0)
         stack = str(event.culprit.get("stack", "schedule"))
         assert "schedule" in stack and "bpf" not in stack, "of who had the CPU last, without what looked"
+
+
+@contextmanager
+def holding(priority: int, due_mono_ns: int, hold_ns: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A task that takes CPU 0 ten times for so long."""
+    with subprocess.Popen([sys.executable, "-c", _HOLD, str(priority), str(due_mono_ns), str(hold_ns)]) as process:
+        yield process
+        assert process.wait(60) == 0
+
+
+def test_the_longest_holder_is_named_after_many_others(
+    monitor_binary: Path, sleeper_binary: Path, tmp_path: Path
+) -> None:
+    threshold = ("--threshold", f"{DELAY_NS // 2}ns")
+    with sleeper(sleeper_binary, "fe-delayed", priority=PRIORITY - 1, acts=4000) as task:
+        with watching(monitor_binary, tmp_path / "recording.jsonl", "--pid", str(task.pid), *threshold) as watch:
+            task.let_go()
+            due_mono_ns = time.monotonic_ns() + 2_000_000_000
+            with ExitStack() as tasks:
+                hog = tasks.enter_context(holding(99, due_mono_ns, 2 * DELAY_NS))
+                for _ in range(FOLLOWERS):
+                    tasks.enter_context(holding(98, due_mono_ns + DELAY_NS, 100_000))
+            task.sleep()
+        found = [event for event in events(watch.recording(), "runnable-to-running") if event.kind == "threshold"]
+    assert len(blamed_on(found, {hog.pid})) >= LEAST
 
 
 @needs_kernel_pids
