@@ -146,6 +146,7 @@ def _check_all_counted(watched: Watched) -> None:
     assert all(one.later for one in watched.agreed)
 
 
+@pytest.mark.matrix
 def test_a_cpu_that_goes_and_comes_again_is_told_and_no_count_is_lost(board: VirtualBoard, tmp_path: Path) -> None:
     """The task of the CPU that goes is moved: where its wake-ups are counted changes, and not one is missing."""
     watched = _watched(board.link, (partial(_online, b"0"), partial(_online, b"1")), tmp_path)

@@ -57,6 +57,7 @@ def saved_here() -> Snapshot:
     return snapshot_of(kernel, build_initramfs(kernel), 2)
 
 
+@pytest.mark.matrix
 def test_a_truncated_snapshot_is_discarded_and_the_board_boots(own_cache: Path) -> None:
     path = saved_here().path
     usual = fetch("stock").tree.resolve().parent / "snapshots"
@@ -163,6 +164,7 @@ def test_a_source_that_is_gone_does_not_hide_the_others(tmp_path: Path) -> None:
         apt.depends("gone")
 
 
+@pytest.mark.matrix
 def test_checkouts_that_share_a_cache_get_their_own_programs(own_cache: Path, tmp_path: Path) -> None:
     """Another checkout's probe says another version; the order of building does not matter."""
     (own_cache / "built").unlink()

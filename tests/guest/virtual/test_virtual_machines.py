@@ -161,6 +161,7 @@ def test_loaded_and_unloaded_its_log_stays_clean(board: VirtualBoard) -> None:
         unload_module(board)
 
 
+@pytest.mark.matrix
 def test_a_kernel_of_ones_own_boots_with_its_pins(tmp_path: Path) -> None:
     debian, name = fetch("rt-amd64"), f"tried-x86-{os.getpid()}"
     try:

@@ -459,6 +459,7 @@ WAKEUP_STATION(interrupt_to_running)
 """
 
 
+@pytest.mark.slow
 def test_a_station_of_the_monitor(copy: Copy, tmp_path: Path) -> None:
     """It is in the monitor, and in the report of what the monitor records.  The kernel runs it in
     tests/process/monitor/test_monitor_kernel.py."""

@@ -140,6 +140,7 @@ def test_nothing_is_written_also_after_an_interrupt(home: Path, tmp_path: Path) 
     assert not names(tmp_path) and names(home) == before
 
 
+@pytest.mark.slow
 def test_only_these_requires_the_loads_of_the_plan(tmp_path: Path) -> None:
     """Without RUNS it excludes other runs; those of the plan are complete."""
     store, planned = Store(tmp_path / "fastenough-data"), ("none", "cpu", "kernel")

@@ -97,7 +97,7 @@ def axe(page: Page) -> list[str]:
     return [f"{fault['id']}: {node['html'][:200]}" for fault in found for node in fault["nodes"]]
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1400, False), (390, True)])
+@pytest.mark.parametrize(("width", "dark"), [pytest.param(1400, False, marks=pytest.mark.slow), (390, True)])
 def test_every_page_is_drawn_and_accessible(browser: Browser, served: Served, width: int, dark: bool) -> None:
     for address in addresses(served.farm):
         with opened(browser, served.url + address, width=width, dark=dark, bypass_csp=True) as page:

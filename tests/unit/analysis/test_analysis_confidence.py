@@ -35,7 +35,7 @@ from tests.support.confidence import (
 from tests.support.late_values import CHANGING, COVERED, DEPENDENT, STEADY, bursts, pareto, remembered
 from tests.support.simulated import SEED, block_of, with_block
 
-pytestmark = pytest.mark.check
+pytestmark = pytest.mark.slow
 
 REPETITIONS = 200
 MOST = float(stats.binom.ppf(0.9999, REPETITIONS, STATED)) / REPETITIONS

@@ -147,7 +147,7 @@ def test_intervals_of_return_levels_cover_the_truth(shape: float, exceedances: i
     assert stats.binom.ppf(0.001, trials, 0.92) <= covered
 
 
-@pytest.mark.check
+@pytest.mark.slow
 def test_sound_data_are_seldom_refused_and_what_is_given_covers_the_truth() -> None:
     trials, given, covered = 60, {"GEV": 0, "GPD": 0}, 0
     for seed in range(trials):
@@ -183,7 +183,7 @@ def test_what_is_no_such_tail_is_refused_with_its_reason(name: str) -> None:
     assert found.refused is not None and reason in found.refused
 
 
-@pytest.mark.check
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_must_be_refused_is_refused_again_and_again(name: str) -> None:
     given = [by_blocks(maxima(REFUSED[name](150, seed))) for seed in range(20)]
@@ -263,7 +263,7 @@ def test_a_tail_that_begins_elsewhere_refuses() -> None:
     assert sum("depends on the threshold" in reason for reason in said) >= 8
 
 
-@pytest.mark.check
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [GEV, GPD])
 def test_tests_of_the_model_refuse_sound_data_as_often_as_stated(family: object) -> None:
     trials = 150
@@ -381,7 +381,7 @@ def test_periodic_maxima_are_refused(by: Callable[[Maxima], Estimate], period: i
         assert by(periodic).refused and f" every {period} s " in str(periodicity(periodic))
 
 
-@pytest.mark.check
+@pytest.mark.slow
 def test_maxima_without_a_period_are_not_taken_for_periodic() -> None:
     drawn = [gev(shape, n, seed) for shape in (-0.3, 0.0, 0.2) for n in (60, 600) for seed in range(100)]
     assert sum(periodicity(maxima(values)) is not None for values in drawn) <= 15, "at 1 %, 6 of 600"

@@ -45,7 +45,7 @@ def test_where_nothing_changed_nothing_is_announced(name: str) -> None:
     assert [changes(name, seed) for seed in range(30)] == [[]] * 30
 
 
-@pytest.mark.check
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "within", "ratio"), [("step of 30 %", 16, 1.3), ("step of 100 %", 10, 2.0)])
 def test_a_step_is_announced_once_within_so_many_cycles(name: str, within: int, ratio: float) -> None:
     for seed in range(10):
@@ -55,7 +55,7 @@ def test_a_step_is_announced_once_within_so_many_cycles(name: str, within: int, 
         assert found.after / found.before == pytest.approx(ratio, rel=0.05)
 
 
-@pytest.mark.check
+@pytest.mark.slow
 def test_a_drift_of_a_year_is_one_trend() -> None:
     for seed in range(12):
         (found,) = changes("drift of 30 %", seed)
@@ -63,7 +63,7 @@ def test_a_drift_of_a_year_is_one_trend() -> None:
         assert found.after / found.before == pytest.approx(1.27, abs=0.1)
 
 
-@pytest.mark.check
+@pytest.mark.slow
 def test_two_steps_in_one_direction_are_no_trend() -> None:
     """The fit that moves an announcement divides it: at the second alarm, one change may still explain both."""
     for seed in range(100, 112):

@@ -20,7 +20,7 @@ from tests.support.confidence import WIDTH, counted, joined, made, verdicts
 from tests.support.late_values import Machine, bursts, clusters, independent
 from tests.support.long_measurements import FIRST, after_advice, counted_bursts, geometric_of, of_length
 
-pytestmark = pytest.mark.check
+pytestmark = pytest.mark.slow
 PERIOD_NS = 10**6
 N = FIRST * WIDTH
 

@@ -14,7 +14,7 @@ from fastenough.jobs.plan_test import plan_from_run
 from fastenough.model import Requirement
 from tests.support.recordings import Plan, recording
 
-pytestmark = pytest.mark.check
+pytestmark = pytest.mark.slow
 
 LIMIT_NS, LATE_NS = 50_000, 80_000
 SECONDS, EACH = 600, 1000
