@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from fastenough.analysis.merged import variant
 from fastenough.model import Series
-from fastenough.recording import Histogram, Recording
+from fastenough.recording import Recording
+from fastenough.recording.histogram import add_sparse
 
 EDGE_PERIODS = 2
 """Periods at the begin and the end that are due or not by a rounding of the clock."""
@@ -132,10 +131,10 @@ def acts_not_corrected(recording: Recording, corrected: Series) -> int:
     corrected_total, absent = recording.totals[corrected.id], 0
     for series in recording.series:
         if not series.corrected and variant(series) == variant(corrected):
-            acts = recording.totals[series.id]
-            k = min(acts.k, corrected_total.k)
-            counts = dict(_counts(corrected_total.folded(k)))
-            absent += sum(max(0, count - counts.get(index, 0)) for index, count in _counts(acts.folded(k)))
+            k = min(recording.totals[series.id].k, corrected_total.k)
+            acts, held = recording.totals[series.id].folded(k), corrected_total.folded(k)
+            _, excess = add_sparse([acts.index, held.index], [acts.count, -held.count])
+            absent += int(excess[excess > 0].sum())
     return max(0, absent - int("warm_up_ns" in recording.head.parameters))
 
 
@@ -153,7 +152,3 @@ def lacks_late_act(recording: Recording, corrected: Series) -> bool:
     latest = recording.totals[corrected.id].maximum
     late_ns = 0 if latest is None else latest * corrected.unit_ns
     return recording.missed(corrected.id) > 0 and late_ns < LATE_SHARE * corrected.period_ns
-
-
-def _counts(values: Histogram) -> Iterator[tuple[int, int]]:
-    return zip(values.index.tolist(), values.count.tolist(), strict=True)
