@@ -63,7 +63,8 @@ FOR_COMPARING = (Forbids.BOTH,)
 # --- how keys are taken
 
 _NO_PROFILE = "it holds no profile"
-_NOT_UNDERSTOOD = "not understood"
+_UNKNOWN = ("not understood", "not read")
+"""How the reason of a fact begins that the board may have."""
 _PATH = re.compile(r"/\S+")
 _TASK_NUMBER = re.compile(r" \(\d+\)\Z")
 _SCRATCH = re.compile(r"fastenough-[0-9a-f]+")
@@ -114,9 +115,7 @@ class ProfileFact:
         if reason is not None:
             reason = str(reason)
             return (
-                UnknownValue(head.run_id, reason)
-                if reason.startswith(_NOT_UNDERSTOOD)
-                else {"absent": _PATH.sub("", reason)}
+                UnknownValue(head.run_id, reason) if reason.startswith(_UNKNOWN) else {"absent": _PATH.sub("", reason)}
             )
         fact = profile[name]
         return fact if not self.parts or not isinstance(fact, dict) else {part: fact.get(part) for part in self.parts}

@@ -117,8 +117,8 @@ def is_virtual(recording: Recording) -> bool:
 
 
 def _is_unknown(recording: Recording, fact: str) -> bool:
-    """Whether the profile of a board's own recording lacks a fact, or it was not understood.  Another reason for its
-    absence is an answer."""
+    """Whether the profile of a board's own recording lacks a fact, or it was not read or not understood.  Another
+    reason for its absence is an answer."""
     if IMPORTED in recording.head.marks or recording.head.instrument is not None:
         return False
     return isinstance(ProfileFact(fact)(recording.head, None), UnknownValue)

@@ -8,8 +8,9 @@ import json
 import zlib
 from collections.abc import Collection, Iterable, Sequence
 
-from fastenough.facts.fact import Absent, Fact, Inputs, Profile
+from fastenough.facts.fact import Absent, Fact, Inputs, Profile, Unread
 from fastenough.link import Link, Stalled, read_matching
+from fastenough.link.base import Flood
 from fastenough.registry import listed
 
 __all__ = ["FACTS", "Absent", "Fact", "Inputs", "Profile", "collect", "gather", "profile_sha256"]
@@ -93,14 +94,18 @@ def gather(link: Link, facts: Sequence[Fact] = FACTS) -> Inputs:
     }
     files |= _texts(link, _further(facts, Inputs(files, {})))
     outputs: dict[str, str] = {}
+    unread: dict[str, str] = {}
     for command in sorted({command for fact in facts for command in fact.commands}):
         try:
             completed = link.run(command.split())
-        except (OSError, Stalled):
+        except OSError:
+            continue
+        except (Stalled, Flood) as reason:
+            unread[command] = str(reason)
             continue
         if completed.status == 0:
             outputs[command] = completed.text
-    return Inputs(files, outputs)
+    return Inputs(files, outputs, unread)
 
 
 def collect(link: Link, only: Collection[str] | None = None) -> Profile:
@@ -118,6 +123,9 @@ def collect(link: Link, only: Collection[str] | None = None) -> Profile:
         except Absent as reason:
             profile[fact.name] = None
             absent[fact.name] = str(reason)
+        except Unread as reason:
+            profile[fact.name] = None
+            absent[fact.name] = f"not read: {reason}"
         except _NOT_UNDERSTOOD as error:
             profile[fact.name] = None
             absent[fact.name] = f"not understood: {error!r}"

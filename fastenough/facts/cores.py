@@ -34,15 +34,12 @@ def _core(inputs: Inputs) -> tuple[str | None, str | None, int | None]:
 
 def _library(inputs: Inputs) -> dict[str, str] | None:
     """Versions of the libraries; of Xenomai also the core: mercury is its API on Linux only."""
-    if _XENOMAI_VERSION in inputs.outputs:
-        return {
-            "name": "xenomai",
-            "version": inputs.output(_XENOMAI_VERSION).strip(),
-            "for": inputs.outputs.get(_XENOMAI_CORE, "unknown").strip(),
-        }
-    if _EVL_VERSION in inputs.outputs:
-        return {"name": "libevl", "version": inputs.output(_EVL_VERSION).strip(), "for": "evl"}
-    return None
+    xenomai = inputs.optional_output(_XENOMAI_VERSION)
+    if xenomai is not None:
+        core = inputs.optional_output(_XENOMAI_CORE) or "unknown"
+        return {"name": "xenomai", "version": xenomai.strip(), "for": core.strip()}
+    evl = inputs.optional_output(_EVL_VERSION)
+    return None if evl is None else {"name": "libevl", "version": evl.strip(), "for": "evl"}
 
 
 def _real_time_core(inputs: Inputs) -> RealTimeCoreFact:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fastenough.link.base import path_matches
@@ -17,12 +17,20 @@ class Absent(Exception):
     """The fact is not available on this board; the message is the reason."""
 
 
+class Unread(Exception):
+    """A command did not end on this board, so the fact is unknown; the message is the reason."""
+
+
 @dataclass(frozen=True)
 class Inputs:
-    """Data read from a board: contents by path, outputs by command line."""
+    """Data read from a board: contents by path, outputs by command line.
+
+    ``unread``: why the output of a command is unknown, by command line.
+    """
 
     files: Mapping[str, str]
     outputs: Mapping[str, str]
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, path: str) -> str:
         """The content of a file without surrounding white space and NULs; raises Absent."""
@@ -41,10 +49,17 @@ class Inputs:
             return None
 
     def output(self, command: str) -> str:
-        """The output of a command; raises Absent."""
-        if command not in self.outputs:
+        """The output of a command; raises Absent and Unread."""
+        output = self.optional_output(command)
+        if output is None:
             raise Absent(f"{command.split(maxsplit=1)[0]} is not there")
-        return self.outputs[command]
+        return output
+
+    def optional_output(self, command: str) -> str | None:
+        """The output of a command, None without the command; raises Unread."""
+        if command in self.unread:
+            raise Unread(self.unread[command])
+        return self.outputs.get(command)
 
     def matching(self, pattern: str) -> Iterator[tuple[tuple[str, ...], str]]:
         """For each matching file, the values of its wildcards, and its content."""
@@ -62,8 +77,8 @@ class Fact:
 
     ``files`` may hold patterns.  ``parse`` gets the content of ``binary_files`` in hexadecimal.  A command is one
     line, split at blanks.  ``further`` names files that are known only once those were read, and raises nothing.
-    ``parse`` returns what JSON can hold, or raises Absent.  A ``volatile`` fact changes from run to run on the same
-    board and stays out of the profile's hash.
+    ``parse`` returns what JSON can hold, or raises Absent or Unread.  A ``volatile`` fact changes from run to run on
+    the same board and stays out of the profile's hash.
     """
 
     name: str

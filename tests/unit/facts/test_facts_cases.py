@@ -8,13 +8,14 @@ import json
 import os
 import platform
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fastenough.analysis.keys import ProfileFact, UnknownValue
 from fastenough.facts import FACTS, collect, gather, profile_sha256
 from fastenough.facts.cpu import cpu_list
 from fastenough.facts.disturbance import parse_steal_ns
@@ -22,9 +23,11 @@ from fastenough.facts.fact import Absent
 from fastenough.facts.interrupts import parse_interrupts
 from fastenough.facts.kernel import parse_build_id, parse_preemption
 from fastenough.facts.tasks import all_tasks, parse_task
-from fastenough.link import FakeLink, LocalLink, read_matching
+from fastenough.link import FakeLink, LocalLink, Stalled, read_matching
+from fastenough.link.base import Completed
 from fastenough.loads.proof import look
 from fastenough.settings.priorities import find_tasks
+from tests.support.recordings import PROFILE, Plan, recording
 
 CASES = sorted((Path(__file__).parents[2] / "cases/facts").glob("*.json"))
 
@@ -92,6 +95,35 @@ def test_another_form_of_the_list_of_bpf_programs_is_not_understood(answer: str)
     profile = collect(FakeLink({}, {"bpftool -j prog show": answer}), {"tracing"})
     assert profile["tracing"] is None
     assert profile["absent"]["tracing"].startswith("not understood")
+
+
+class _StallingLink(FakeLink):
+    """A board on which one command does not end."""
+
+    def __init__(self, command: str) -> None:
+        super().__init__({})
+        self._command = command
+
+    def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
+        if " ".join(argv) == self._command:
+            raise Stalled(f"{argv[0]}: no output for {timeout_s:g} s")
+        return super().run(argv, timeout_s, input)
+
+
+@pytest.mark.parametrize(
+    ("fact", "command"),
+    [
+        ("interrupt_coalescing", "ethtool -c *"),
+        ("real_time_core", "xeno-config --version"),
+        ("latency_request_us", "od -An -td4 -N4 /dev/cpu_dma_latency"),
+    ],
+)
+def test_a_fact_whose_command_stalls_is_unknown_with_the_reason(fact: str, command: str, tmp_path: Path) -> None:
+    profile = collect(_StallingLink(command), {fact})
+    assert profile[fact] is None
+    assert profile["absent"][fact] == f"not read: {command.split(maxsplit=1)[0]}: no output for 10 s"
+    head = recording(tmp_path, Plan([], head={"profile": {**PROFILE, **profile}})).head
+    assert isinstance(ProfileFact(fact)(head, None), UnknownValue)
 
 
 def test_the_profile_of_this_machine() -> None:
