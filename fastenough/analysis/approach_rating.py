@@ -12,8 +12,8 @@ from typing import Any
 from fastenough import words
 from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.differences import run_values
-from fastenough.analysis.keys import KERNEL, RUN_KEYS, SETUP_KEYS, UnknownValue, without_build_id
-from fastenough.analysis.merged import by_kernel_build, load_name
+from fastenough.analysis.keys import KERNEL, MACHINE, RUN_KEYS, SETUP_KEYS, UnknownValue, without_build_id
+from fastenough.analysis.merged import by_system, load_name
 from fastenough.implementations import IMPLEMENTATIONS, TaskKind
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
@@ -82,13 +82,14 @@ def setups(recordings: Sequence[Recording]) -> list[list[Recording]]:
 
     Unknown values do not separate groups.
     """
+    keys = [key for key in SETUP_KEYS if key.name != MACHINE]
     groups: dict[str, list[Recording]] = {}
     for recording in recordings:
         values = run_values(recording)
         values[KERNEL] = without_build_id(values[KERNEL])
-        key = [None if isinstance(value := values[key.name], UnknownValue) else value for key in SETUP_KEYS]
+        key = [None if isinstance(value := values[key.name], UnknownValue) else value for key in keys]
         groups.setdefault(repr(key), []).append(recording)
-    return [setup for members in groups.values() for setup in by_kernel_build(members)]
+    return [setup for members in groups.values() for setup in by_system(members)]
 
 
 def best(ratings: Iterable[ApproachRating]) -> ApproachRating:

@@ -44,8 +44,12 @@ def grouped(recordings: Iterable[Recording]) -> list[list[Recording]]:
     alike: dict[str, list[Recording]] = {}
     for recording in recordings:
         alike.setdefault(group_text(recording), []).append(recording)
-    machines = (machine for members in alike.values() for machine in _by_machine(members))
-    return [group for members in machines for group in by_kernel_build(members)]
+    return [group for members in alike.values() for group in by_system(members)]
+
+
+def by_system(recordings: Sequence[Recording]) -> list[list[Recording]]:
+    """The recordings of each machine and each build of its kernel."""
+    return [group for members in _by_machine(recordings) for group in _by_kernel_build(members)]
 
 
 def _by_machine(recordings: Sequence[Recording]) -> list[list[Recording]]:
@@ -57,7 +61,7 @@ def _by_machine(recordings: Sequence[Recording]) -> list[list[Recording]]:
     return list(groups.values())
 
 
-def by_kernel_build(recordings: Sequence[Recording]) -> list[list[Recording]]:
+def _by_kernel_build(recordings: Sequence[Recording]) -> list[list[Recording]]:
     """The recordings of each build of the kernel; those without a build ID are with the first one."""
     build_ids = [build_id_of(recording.head) for recording in recordings]
     first = next(filter(None, build_ids), None)

@@ -486,3 +486,19 @@ def test_runs_of_one_kernel_before_and_after_an_upgrade_are_one_setup(tmp_path: 
         for run_id, build_id in (("old", None), ("new", "ab12"), ("rebuilt", "cd34"))
     ]
     assert [[run.run_id for run in members] for members in setups(runs)] == [["old", "new"], ["rebuilt"]]
+
+
+def test_runs_with_and_without_the_identifiers_of_their_machine_are_one_setup(tmp_path: Path) -> None:
+    """An ordinary user, or a kernel without a driver, sees fewer of them."""
+    machines = {"unknown": None, "known": ["a1"], "with-card": ["a1", "b2"], "other": ["c3"]}
+    runs = [
+        recording(
+            tmp_path,
+            Plan([[np.full(10, 1000)]], run_id=run_id, head={"profile": PROFILE | {"machine": identifiers}}),
+        )
+        for run_id, identifiers in machines.items()
+    ]
+    assert [[run.run_id for run in members] for members in setups(runs)] == [
+        ["unknown", "known", "with-card"],
+        ["other"],
+    ]
