@@ -37,13 +37,19 @@ class PhaseLock:
 
     @property
     def text(self) -> str:
-        dither_us = max(1, min(self.interval_ns // 2, _MOST_DITHER_NS) // 1000)
+        dither_ns = max(1, min(self.interval_ns // 2, _MOST_DITHER_NS) // 1000) * 1000
         return (
             f"The interval ({words.exact_time(self.interval_ns)}) keeps a fixed phase to the kernel's tick "
             f"({words.exact_time(self.tick_ns)}): a disturbance in step with the tick is met always or never, and may "
             f"delay by up to {words.exact_time(self.gap_ns)} more than the maximum shows. To exclude it, measure with "
-            f"dither={dither_us}us"
+            f"random due times: fastenough run timer interval={_argument(self.interval_ns)} "
+            f"dither={_argument(dither_ns)}"
         )
+
+
+def _argument(time_ns: int) -> str:
+    """A time as the command line takes it."""
+    return f"{time_ns}ns" if time_ns % 1000 else f"{time_ns // 1000}us"
 
 
 def phase_lock_cautions(recordings: Sequence[Recording]) -> Iterator[str]:

@@ -51,7 +51,8 @@ def test_what_a_fixed_phase_hides(interval_us: int, tick_us: int, gap_us: int) -
 
 def test_the_caveat_is_stated_once(tmp_path: Path) -> None:
     (said,) = phase_lock_cautions([_run(tmp_path), _run(tmp_path, period_ns=300_000)])
-    assert "(1 ms)" in said and "(4 ms)" in said and "dither=500us" in said
+    assert "(1 ms)" in said and "(4 ms)" in said
+    assert "random due times: fastenough run timer interval=1000us dither=500us" in said
     assert judge([_run(tmp_path)]).cautions.count(said) == 1
 
 
@@ -68,6 +69,11 @@ def test_the_caveat_is_stated_once(tmp_path: Path) -> None:
 )
 def test_no_caveat_without_a_fixed_phase(tmp_path: Path, change: dict[str, Any]) -> None:
     assert not list(phase_lock_cautions([_run(tmp_path, **change)]))
+
+
+def test_the_caveat_states_the_interval_exactly(tmp_path: Path) -> None:
+    (said,) = phase_lock_cautions([_run(tmp_path, period_ns=62_500)])
+    assert "interval=62500ns dither=31us" in said
 
 
 def test_a_cpu_with_a_tick_remains(tmp_path: Path) -> None:
