@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Protocol, Self
 
+from fastenough import words
 from fastenough.link import Link, Process, Stalled
 from fastenough.loads.load import Load
 from fastenough.loads.proof import Stretches, UsageSample, look, prove, used
@@ -23,6 +25,32 @@ _MARGIN_S = 120
 _COUNTER_S = 5.0
 _LOOK_S = 0.2
 _FROM_FOLDER = 'PATH=$1:$PATH; shift; exec "$@"'
+
+
+@dataclass(frozen=True)
+class TimeLimit:
+    """The time after which a command ends by itself.  ``text``: its part of the command line."""
+
+    text: str
+    seconds: float
+
+
+_TIME_LIMITED = re.compile(
+    r"(?:\A|[\s/])(?:stress(?:-ng)? [^;&|]*?(?P<option>--timeout[ =]|-t ?)|(?P<tool>timeout )(?:-[ks] \S+ |-\S+ )*)"
+    r"(?P<number>\d{1,9}(?:\.\d{1,9})?)(?P<unit>[smhd]?)(?=[\s;&|]|\Z)"
+)
+_UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_AT_TIME_LIMIT = (0, 124)
+"""Exit statuses at the time limit, of stress-ng and of timeout(1)."""
+
+
+def time_limit_of(command: Sequence[str]) -> TimeLimit | None:
+    """Return the time limit in a command line of stress-ng, stress or timeout(1), also of a shell; None without one."""
+    match = _TIME_LIMITED.search(" ".join(command))
+    if match is None or not float(match["number"]):
+        return None
+    text = f"{match['option'] or match['tool']}{match['number']}{match['unit']}"
+    return TimeLimit(text, float(match["number"]) * _UNITS_S[match["unit"]])
 
 
 def _last_line(process: Process) -> str:
@@ -63,12 +91,14 @@ class RunningLoad:
         self._link = link
         self._load = load
         self._cpus = cpus
+        self._planned_s = planned_s
         self._limit_s = int(planned_s + load.start_s) + _MARGIN_S
         self._scratches = [link.scratch_name() for _ in load.commands]
         self.command_lines = load.command_lines(cpus, self._scratches, self._limit_s)
         self._counter = load.counter_line(cpus, self._scratches, self._limit_s)
         self._brought: CopiedTools | None = None
         self._processes: list[Process] = []
+        self._started_mono_s = 0.0
         self._before: UsageSample | None = None
         self._seen: UsageSample | None = None
         self._stretches: Stretches | None = None
@@ -88,6 +118,7 @@ class RunningLoad:
         try:
             self._brought = bring(self._link, self._load, self._limit_s)
             self._try()
+            self._started_mono_s = time.monotonic()
             for command, scratch in zip(self.command_lines, self._scratches, strict=True):
                 self._processes.append(
                     self._link.start(self._with_tools(command), scratch=scratch, limit_s=self._limit_s + 10)
@@ -196,12 +227,22 @@ class RunningLoad:
         assert self._before is not None and self._stretches is not None, "begin() comes first"
         proof = prove(self._load.name, self._load.expects, self._cpus, self._before, self._look())
         ended = [
-            f"{command[0]} of load {self._load.name} exited too early" + _last_line(process)
+            f"{command[0]} of load {self._load.name} exited too early" + self._cause(command, process)
             for command, process in zip(self.command_lines, self._processes, strict=True)
             if not process.running
         ]
         reasons = (*proof.reasons, *self._stretches.reasons(), *ended)
         return replace(proof, ran=not reasons, reasons=reasons)
+
+    def _cause(self, command: Sequence[str], process: Process) -> str:
+        """Return why a process has ended: its own time limit, or else its last error output; empty if unknown."""
+        limit, run_s = time_limit_of(command), time.monotonic() - self._started_mono_s
+        if limit is None or limit.seconds > run_s or process.wait(0.0) not in _AT_TIME_LIMIT:
+            return _last_line(process)
+        return (
+            f": its time limit of {words.duration(limit.seconds * 1e9)} ({limit.text}) is shorter than the run, which "
+            f"takes {words.duration(max(self._planned_s, run_s) * 1e9)}; use {{limit_s}} for the time limit"
+        )
 
     def stop(self) -> None:
         """Stop all processes at once; returns when none is left."""

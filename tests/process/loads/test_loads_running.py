@@ -19,6 +19,7 @@ from fastenough.link.guard import descendants
 from fastenough.loads import LOADS, TOOL_PACKAGES, Expectation, Load, RunningLoad, find_load, proof, require_tools
 from fastenough.loads.load import again_and_again
 from fastenough.loads.proof import UsageSample, Use, look, parse_numbers, parse_stat, prove
+from fastenough.loads.running import time_limit_of
 from fastenough.loads.tools import bring
 from fastenough.model import BadInput, NotApplicable
 from tests.support.presence import present
@@ -175,6 +176,43 @@ def test_every_command_must_go_on() -> None:
         running.begin()
         assert eventually(lambda: not running.proof().ran)
         assert running.proof().reasons == ("sh of load half exited too early: no such host",)
+
+
+def test_a_load_with_a_shorter_time_limit_names_both_durations() -> None:
+    load = Load("limited", "here", (), (("sh", "-c", "exec timeout 0.3 sleep 100"),))
+    with RunningLoad(LocalLink(), load, 1, 60) as running:
+        running.begin()
+        assert eventually(lambda: not running.proof().ran)
+        (reason,) = running.proof().reasons
+    assert "its time limit of 300 ms (timeout 0.3) is shorter than the run, which takes 60 s" in reason
+
+
+def test_a_load_that_fails_before_its_time_limit_is_not_said_to_reach_it() -> None:
+    load = Load("failing", "here", (), (("sh", "-c", "timeout 0.1 sleep 9; echo 'no space' >&2; exit 1"),))
+    with RunningLoad(LocalLink(), load, 1, 60) as running:
+        running.begin()
+        assert eventually(lambda: not running.proof().ran)
+        assert running.proof().reasons == ("sh of load failing exited too early: no space",)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("stress-ng --cpu 4 --timeout 60s --quiet", ("--timeout 60s", 60.0)),
+        ("/usr/bin/stress-ng --cpu 4 --timeout=2m", ("--timeout=2m", 120.0)),
+        ("nice -n 5 stress-ng --cpu 4 -t 60", ("-t 60", 60.0)),
+        ("sh -c stress --io 2 -t60; true", ("-t60", 60.0)),
+        ("timeout -k 5 --foreground 1.5h sleep 9", ("timeout 1.5h", 5400.0)),
+        ("stress-ng --cpu 4 --timeout 0", None),
+        ("stress-ng --cpu 4", None),
+        ("hackbench -t 60", None),
+        ("nc --timeout 60", None),
+        ("sh -c stress-ng --cpu 4; iperf3 -t 9", None),
+    ],
+)
+def test_the_time_limit_of_a_command_line(command: str, expected: tuple[str, float] | None) -> None:
+    limit = time_limit_of(command.split())
+    assert (None if limit is None else (limit.text, limit.seconds)) == expected
 
 
 def _looks(load: Load, go_on: Callable[[int], bool]) -> int:
