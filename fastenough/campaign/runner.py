@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import groupby
@@ -54,6 +54,10 @@ class ChangedSystem(BadInput):
     """A board is no longer the system of its kept runs."""
 
 
+class SystemFault(FastenoughError):
+    """An error of the system on the board or on the way to it, such as a full disk or too many processes."""
+
+
 @dataclass(frozen=True)
 class Campaign:
     """Result of a campaign: run ids in the order of the plan, including those of an earlier part.
@@ -88,8 +92,9 @@ def run_campaign(
     campaign with it.  ``tell``: print a line for each setting that an earlier bench left behind, and for each that
     cannot be made here.
 
-    If a configuration does not boot, is lost before its first run, is no longer the system of its kept runs, or a run
-    cannot be measured, its runs are stored as failed or not applicable with the reason, and the campaign continues.
+    If a configuration does not boot, is lost before its first run, meets an error of its system, is no longer the
+    system of its kept runs, or a run cannot be measured, its runs are stored as failed or not applicable with the
+    reason, and the campaign continues.
     Raises BadInput for input refused at the first run, BoardBusy if another bench measures on a board, GaugeLost when
     the instrument is lost, FastenoughError when the store cannot be written; the lines recorded so far stay.  If all
     runs are of one board that is measured as booted and cannot be reached, its error is raised and no run is stored;
@@ -171,7 +176,7 @@ class _Runner:
         """Make all runs of one board in one configuration; a board that is gone has no settings to restore."""
         is_up = False
         try:
-            with ExitStack() as opening:
+            with _system_errors(board, configuration), ExitStack() as opening:
                 booted, instrument = self._up(board, configuration, specs[0], opening)
                 is_up = True
                 recorded = recorded_board(board.name, booted.link, self.store)
@@ -188,16 +193,26 @@ class _Runner:
                 raise
             self._not_up(board, configuration, specs, error)
             return
-        with suppress(BoardGone), opened:
-            for spec in specs:
-                if not self.stopping.requested:
-                    self._run(site, spec)
+        try:
+            with _system_errors(board, configuration), suppress(BoardGone), opened:
+                self._run_all(site, specs)
+        except SystemFault as error:
+            if self._is_final(error, specs, is_up):
+                raise
+            self._print_once(str(error))
+            left = () if self.stopping.requested else [spec for spec in specs if not self.ledger.has(spec)]
+            self._not_up(board, configuration, left, error)
+
+    def _run_all(self, site: BoardSetup, specs: Sequence[RunSpec]) -> None:
+        for spec in specs:
+            if not self.stopping.requested:
+                self._run(site, spec)
 
     def _is_final(self, error: FastenoughError, specs: Sequence[RunSpec], is_up: bool) -> bool:
         """Return whether an error before these runs of one configuration ends the campaign; else it fails only them."""
         if isinstance(error, ChangedSystem):
             return len(specs) == len(self.left)
-        if isinstance(error, BadInput | BoardBusy) or (is_up and not isinstance(error, BoardGone)):
+        if isinstance(error, BadInput | BoardBusy) or (is_up and not isinstance(error, BoardGone | SystemFault)):
             return True
         return specs[0].configuration == AS_BOOTED and len(specs) == len(self.specs)
 
@@ -227,7 +242,7 @@ class _Runner:
         if configuration != AS_BOOTED:
             self._report(first, "booting", None)
         try:
-            booted = _boot(board, configuration, stack)
+            booted = stack.enter_context(board.boot(configuration))
             instrument = self.plan.instrument
             return booted, stack.enter_context(open_instrument(instrument, booted)) if instrument else None
         finally:
@@ -248,6 +263,10 @@ class _Runner:
             transcript = store_unmeasured(spec, context, added, refused)
             if isinstance(refused, Refused) and transcript.writer is not None:
                 self.refused.append(transcript.writer.id)
+        except OSError:
+            if self.ledger.has(spec):  # it occurred after the run
+                self._clock.end()
+            raise
         self._clock.end()
         self._report(spec, "ended", transcript)
 
@@ -267,8 +286,8 @@ class _Runner:
         self._printed.add(line)
 
     def _not_up(self, board: Board, configuration: str, specs: Sequence[RunSpec], error: FastenoughError) -> None:
-        """Store the runs of a configuration that did not boot, was lost before its runs, or is another system than
-        that of its kept runs, each with the reason."""
+        """Store the runs of a configuration that did not boot, was lost before them, or is another system than that of
+        its kept runs, each with the reason."""
         for spec in specs:
             added = HeadAdditions(
                 name_in_runs(board.name, {}),
@@ -311,13 +330,20 @@ class _Runner:
         return entries
 
 
-def _boot(board: Board, configuration: str, stack: ExitStack) -> Booted:
-    """Boot the board; raise FastenoughError for an error of the system too, such as too many processes."""
+@contextmanager
+def _system_errors(board: Board, configuration: str) -> Iterator[None]:
+    """Context in which an OSError becomes a SystemFault.
+
+    A store or journal that cannot be written, such as on a full disk, raises another FastenoughError.  A broken pipe is
+    that of the progress.
+    """
     try:
-        return stack.enter_context(board.boot(configuration))
+        yield
+    except BrokenPipeError:
+        raise
     except OSError as error:
         reason = f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}"
-        raise FastenoughError(f"{board.name} cannot be used in configuration {configuration}: {reason}") from error
+        raise SystemFault(f"{board.name} cannot be used in configuration {configuration}: {reason}") from error
 
 
 def _read_again(made: Sequence[Settings], booted: Booted, set_later: Sequence[PlaceEntry]) -> list[RecordedSetting]:

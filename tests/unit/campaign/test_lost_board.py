@@ -7,7 +7,7 @@ import errno
 import os
 import re
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,11 +18,17 @@ import pytest
 from fastenough.board import AS_BOOTED, Booted
 from fastenough.board.configuration import ConfigurationChange, SwitchableBoard
 from fastenough.campaign import Plan, run_campaign, runner
+from fastenough.campaign.board_name import RecordedBoard
+from fastenough.campaign.expand import RunSpec
+from fastenough.campaign.measure import BoardSetup, RunContext, store_unmeasured
 from fastenough.campaign.plan import Entry
 from fastenough.campaign.stop import StopRequest
+from fastenough.campaign.transcript import StorageFailure, Transcript
 from fastenough.link import BoardGone, FakeLink
 from fastenough.link.base import Completed
 from fastenough.model import Configuration, FastenoughError, Outcome
+from fastenough.recording import LoadStated
+from fastenough.recording.building import HeadAdditions
 from fastenough.settings import BoardBusy
 from fastenough.store import Store
 
@@ -124,6 +130,97 @@ def test_an_error_of_the_system_during_a_boot_fails_only_that_configuration(tmp_
     assert "connection reset" in second.reasons[0]
     with pytest.raises(FastenoughError, match=os.strerror(errno.EAGAIN)):
         run_campaign(plan_for("ssh://a"), store, opened=opened, journal=tmp_path / "journal")
+
+
+class _UpBoard(_LostBoard):
+    """A board that stays up; with ``fault``, an error of its system occurs when it is closed."""
+
+    def __init__(self, name: str, fault: OSError | None = None) -> None:
+        super().__init__(name)
+        self.fault = fault
+
+    @contextmanager
+    def boot(self, configuration: str) -> Iterator[Booted]:
+        yield Booted(FakeLink({}), Configuration(configuration), "probe")
+        if self.fault is not None:
+            raise self.fault
+
+
+def full_disk() -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _raising(error: Exception) -> Callable[..., NoReturn]:
+    """A function that raises an error."""
+
+    def fail(*_: object) -> NoReturn:
+        raise error
+
+    return fail
+
+
+def measure_or_fail(
+    raising: Sequence[Exception | None], *, stored: bool = False
+) -> Callable[[BoardSetup, RunSpec, RunContext], Transcript]:
+    """A function like ``measure`` that stores runs as failed, and raises an error for the runs that have one, which are
+    stored before only if ``stored``."""
+
+    def measured(site: BoardSetup, spec: RunSpec, context: RunContext) -> Transcript:
+        error = raising[spec.position]
+        if error is not None and not stored:
+            raise error
+        added = HeadAdditions(site.board.name, site.booted.configuration, LoadStated(spec.load))
+        transcript = store_unmeasured(spec, context, added, FastenoughError("measured"))
+        if error is not None:
+            raise error
+        return transcript
+
+    return measured
+
+
+@pytest.mark.parametrize("when", ["before", "within", "behind", "after"])
+def test_an_error_of_the_system_after_the_boot_fails_only_that_configuration(
+    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the first run, within and directly behind one of two runs, and when the board is closed after both."""
+
+    def recorded(board: str, *_: object) -> RecordedBoard:
+        if when == "before" and board == "ssh://a":
+            raise full_disk()
+        return RecordedBoard(board)
+
+    def opened(name: str) -> _UpBoard:
+        return _UpBoard(name, full_disk() if when == "after" and name == "ssh://a" else None)
+
+    lines: list[str] = []
+    monkeypatch.setattr(runner, "recorded_board", recorded)
+    monkeypatch.setattr(runner, "check_cpus", lambda plan, link: None)
+    faults = {"within": full_disk(), "behind": full_disk()}
+    monkeypatch.setattr(runner, "measure", measure_or_fail([faults.get(when), *3 * [None]], stored=when == "behind"))
+    plan = Plan("test", (Entry("timer", ("none", "cpu"), 1.0, {}),), boards=("ssh://a", "ssh://b"))
+    store = Store(tmp_path / "store")
+    made = run_campaign(plan, store, opened=opened, journal=tmp_path / "journal", tell=lines.append)
+    runs = [store.load(run) for run in made.runs]
+    assert [run.head.board for run in runs] == ["ssh://a", "ssh://a", "ssh://b", "ssh://b"]
+    failed = [os.strerror(errno.ENOSPC) in run.reasons[0] for run in runs]
+    assert failed == [when in ("before", "within"), when != "after", False, False]
+    assert len(lines) == (when != "before")
+    alone = replace(plan, boards=("ssh://a",))
+    with pytest.raises(FastenoughError, match=os.strerror(errno.ENOSPC)):
+        run_campaign(alone, store, opened=opened, journal=tmp_path / "journal")
+
+
+def test_a_full_disk_of_the_bench_ends_the_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "check_cpus", lambda plan, link: None)
+    for place, error in (("measure", StorageFailure("the disk is full")), ("recorded_board", FastenoughError("full"))):
+        with monkeypatch.context() as patched:
+            patched.setattr(runner, "measure", measure_or_fail([error, None]))
+            if place == "recorded_board":
+                patched.setattr(runner, place, _raising(error))
+            store = Store(tmp_path / f"store-{place}")
+            with pytest.raises(FastenoughError, match="full"):
+                run_campaign(plan_for("ssh://a", "ssh://b"), store, opened=_UpBoard, journal=tmp_path / "journal")
+        assert not store.runs()
 
 
 class _SilentBoard(_LostBoard):
