@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from typing import Any
 
 from fastenough.board.base import AS_BOOTED, Board, Booted, name_fault
 from fastenough.link import BoardGone, Link
@@ -22,6 +23,10 @@ why the running system is not that configuration (empty at first).  Raises BadIn
 Sleep = Callable[[float], bool]
 """Sleep for a number of seconds, or until a stop is requested; return whether it is."""
 
+SystemParts = Mapping[str, str | None]
+"""What was booted, by the names of its parts; None: unknown."""
+_RELEASE, _VERSION, _BUILD_ID = "kernel", "kernel version", "kernel build ID"
+
 BOOT_S = 300.0
 _RETRY_S = 1.0
 _SELECT_S = 120.0
@@ -34,8 +39,8 @@ class ConfigurationChange:
     """How a board is changed to a configuration.
 
     ``select``: command that selects the configuration for the next boot; empty: a person boots it.  ``kernel``: pattern
-    of the output of ``uname -r``; if it is empty, the release, configuration or command line of the kernel must differ
-    from those of the board's other configurations.
+    of the output of ``uname -r``; if it is empty, the release, build, configuration or command line of the kernel must
+    differ from those of the board's other configurations.
     """
 
     select: tuple[str, ...] = ()
@@ -46,15 +51,15 @@ class ConfigurationChange:
 class SwitchableBoard:
     """A board that is changed to each configuration before use.
 
-    ``seen``: configurations read so far, including those of an earlier part of the campaign; ``boot_s``: time limit
-    until the board can be reached again.
+    ``seen``: parts of the systems that were booted so far, by configuration, including those of an earlier part of the
+    campaign; ``boot_s``: time limit until the board can be reached again.
     """
 
     board: Board
     changes: Mapping[str, ConfigurationChange]
     ask: Ask
     sleep: Sleep
-    seen: dict[str, Configuration] = field(default_factory=dict)
+    seen: dict[str, SystemParts] = field(default_factory=dict)
     boot_s: float = BOOT_S
 
     @property
@@ -76,7 +81,7 @@ class SwitchableBoard:
                 booted = self._boot(configuration, change, mismatch, stack)
                 mismatch = self._mismatch(configuration, change, booted)
                 if not mismatch:
-                    self.seen[configuration] = booted.configuration
+                    self.seen[configuration] = system_parts(booted.configuration, booted.kernel)
                     yield booted
                     return
             if change.select:
@@ -133,9 +138,9 @@ class SwitchableBoard:
         running = booted.configuration
         runs = f"{self.name} runs {running.kernel_release}"
         # selecting again would boot the same system, so only its release is compared: the campaign refuses the rest
-        parts = booted_parts(running)
-        compared = {"kernel": parts["kernel"]} if change.select else parts
-        changed = first_change(compared, booted_parts(self.seen.get(configuration, running)))
+        parts = system_parts(running, booted.kernel)
+        compared = {_RELEASE: parts[_RELEASE]} if change.select else parts
+        changed = first_change(compared, self.seen.get(configuration, parts))
         if changed is not None:
             name, now, earlier = changed
             return (
@@ -145,13 +150,13 @@ class SwitchableBoard:
         if change.kernel:
             fits = fnmatchcase(running.kernel_release or "", change.kernel)
             return "" if fits else f"{runs}, but {configuration} requires {change.kernel}"
-        equal = (name for name, seen in self.seen.items() if booted_parts(seen) == parts)
+        equal = (name for name, seen in self.seen.items() if _may_be_one_system(seen, parts))
         same_as = next((name for name in equal if name != configuration), None)
         if same_as is None:
             fault = name_fault(booted.kernel, configuration)
             return f'{fault}; boot the right kernel, or set kernel = "*"' if fault else ""
         return (
-            f"{runs} with the same kernel configuration and command line as "
+            f"{runs} with the same build, kernel configuration and command line as "
             f'{same_as} (if that is intended, write kernel = "*" for {configuration} in the plan)'
         )
 
@@ -163,16 +168,29 @@ def _boot_id(link: Link) -> str:
         raise FastenoughError(f"{link.name}: cannot read {_BOOT_ID}: {error.strerror}") from error
 
 
-def booted_parts(configuration: Configuration) -> dict[str, str | None]:
-    """Return what was booted, by the names of its parts; None: unknown."""
+def system_parts(configuration: Configuration, kernel: Mapping[str, Any]) -> SystemParts:
+    """Return the parts of a booted system; ``kernel``: the fact of that name, empty if unknown.
+
+    Version and build ID may change while the release does not.
+    """
     return {
-        "kernel": configuration.kernel_release,
+        _RELEASE: configuration.kernel_release,
+        _VERSION: kernel.get("version"),
+        _BUILD_ID: kernel.get("build_id"),
         "kernel configuration": configuration.kernel_config_sha256,
         "kernel command line": configuration.command_line,
     }
 
 
-def first_change(running: Mapping[str, str | None], earlier: Mapping[str, str | None]) -> tuple[str, str, str] | None:
+def _may_be_one_system(first: SystemParts, second: SystemParts) -> bool:
+    """Return whether all parts agree; an unknown version or build ID agrees with every other one."""
+    return all(
+        value == second[name] or (name in (_VERSION, _BUILD_ID) and None in (value, second[name]))
+        for name, value in first.items()
+    )
+
+
+def first_change(running: SystemParts, earlier: SystemParts) -> tuple[str, str, str] | None:
     """Return the name and both values of the first running part that is known of both and differs; None without any."""
     return next(
         (

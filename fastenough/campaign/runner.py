@@ -17,9 +17,10 @@ from fastenough.board.configuration import (
     ConfigurationChange,
     Sleep,
     SwitchableBoard,
-    booted_parts,
+    SystemParts,
     first_change,
     require_remote,
+    system_parts,
 )
 from fastenough.board.labgrid import stoppable
 from fastenough.campaign.acts import check_cpus
@@ -365,13 +366,13 @@ def with_configurations(
     plan: Plan,
     opened: Callable[[str], Board],
     ask: Ask,
-    known: Mapping[str, Mapping[str, Configuration]],
+    known: Mapping[str, Mapping[str, SystemParts]],
     sleep: Sleep,
 ) -> Callable[[str], Board]:
     """Return a function like ``opened`` whose boards are changed to each configuration, by the plan or by a person.
 
-    This concerns boards that do not boot their configurations themselves.  ``known``: by board, the configurations read
-    so far.  A single configuration without a table in the plan is only a name: the board is not changed.
+    This concerns boards that do not boot their configurations themselves.  ``known``: by board and configuration, the
+    systems booted so far.  A single configuration without a table in the plan is only a name: the board is not changed.
     """
     changes = {name: plan.changes.get(name, ConfigurationChange()) for name in plan.configurations}
 
@@ -394,12 +395,11 @@ def with_configurations(
     return of
 
 
-def known_configurations(plan: Plan, store: RunStore, done: Mapping[int, str]) -> dict[str, dict[str, Configuration]]:
-    """Return by board the configurations read in earlier runs; ``done``: run ids by position in the store."""
-    known: dict[str, dict[str, Configuration]] = {}
+def known_systems(plan: Plan, store: RunStore, done: Mapping[int, str]) -> dict[str, dict[str, SystemParts]]:
+    """Return by board and configuration the systems of earlier runs; ``done``: run ids by position in the store."""
+    known: dict[str, dict[str, SystemParts]] = {}
     for (board, name), head in _kept_heads(plan, store, done).items():
-        if head.configuration is not None:
-            known.setdefault(board, {})[name] = head.configuration
+        known.setdefault(board, {})[name] = _parts_of(head.configuration, head.profile)
     return known
 
 
@@ -432,8 +432,8 @@ def require_same_system(
     profile = collect(booted.link, ("kernel", "machine"))
     same_machine = is_same_machine(identifiers_of(profile), kept.machine)
     changed = first_change(
-        _system_parts(booted.configuration, profile),
-        _system_parts(kept.configuration or Configuration(""), kept.profile),
+        _parts_of(booted.configuration, profile),
+        _parts_of(kept.configuration, kept.profile),
     )
     if changed is not None:
         what = f"{board} has the {changed[0]} {changed[1]}, but its kept runs had {changed[2]}; boot that"
@@ -449,10 +449,7 @@ def require_same_system(
     raise ChangedSystem(f"{what}, or {otherwise}")
 
 
-def _system_parts(configuration: Configuration, profile: Mapping[str, Any] | None) -> dict[str, str | None]:
-    """Return what was booted, by the names of its parts; version and build ID may change while the release does not."""
-    fact = (profile or {}).get("kernel")
-    kernel = fact if isinstance(fact, Mapping) else {}
-    release = {"kernel": configuration.kernel_release}
-    builds = {"kernel version": kernel.get("version"), "kernel build ID": kernel.get("build_id")}
-    return release | builds | booted_parts(configuration)
+def _parts_of(configuration: Configuration | None, profile: Mapping[str, Any] | None) -> SystemParts:
+    """Return the parts of the system of a run."""
+    kernel = (profile or {}).get("kernel")
+    return system_parts(configuration or Configuration(""), kernel if isinstance(kernel, Mapping) else {})

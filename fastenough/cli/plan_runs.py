@@ -20,7 +20,7 @@ from fastenough.campaign.expand import combinations
 from fastenough.campaign.ledger import NewestCampaign, newest_campaign
 from fastenough.campaign.load_file import SUFFIX, named_loads
 from fastenough.campaign.plan import DEFAULT_BOARD, shipped_plans
-from fastenough.campaign.runner import known_configurations, with_configurations
+from fastenough.campaign.runner import known_systems, with_configurations
 from fastenough.cli.options import Names
 from fastenough.cli.output import clean, print_json
 from fastenough.cli.privileges import boards_for
@@ -69,7 +69,7 @@ def make_runs(
                 runs = tuple(run.run for run in planned_runs(store, complete) if run.run)
                 _print_json(store, Campaign(complete, runs, stopped=False))
             return ExitStatus.DONE
-        known = known_configurations(plan, store, newest.done)
+        known = known_systems(plan, store, newest.done)
         opened = with_configurations(plan, opened, ManualBoot(display, stopping, booted), known, stopping.sleep)
         require_kept_configurations(plan, store, newest.done, known, opened)
         try:

@@ -10,10 +10,10 @@ from fnmatch import fnmatchcase
 
 from fastenough import words
 from fastenough.board import Board
-from fastenough.board.configuration import SwitchableBoard
+from fastenough.board.configuration import SwitchableBoard, SystemParts
 from fastenough.campaign import Plan, parse_plan
 from fastenough.campaign.expand import OWN, PLAN_FILE, expand, recordings_of
-from fastenough.model import BadInput, Configuration, FastenoughError, Outcome
+from fastenough.model import BadInput, FastenoughError, Outcome
 from fastenough.store import RunSummary, Store
 
 _MOST_NAMED = 20
@@ -133,12 +133,12 @@ def require_kept_configurations(
     plan: Plan,
     store: Store,
     done: Mapping[int, str],
-    known: Mapping[str, Mapping[str, Configuration]],
+    known: Mapping[str, Mapping[str, SystemParts]],
     opened: Callable[[str], Board],
 ) -> None:
     """Raise BadInput if kept runs of a configuration were measured with another kernel or command than the plan states.
 
-    ``done``: ids of the kept runs by position; ``known``: by board, their configurations; ``opened``: return the board
+    ``done``: ids of the kept runs by position; ``known``: by board, their systems; ``opened``: return the board
     of a name.  A command may be added or removed, since a person may have booted the configuration.
     """
     specs, per_run = expand(plan), len(recordings_of(plan))
@@ -151,7 +151,7 @@ def require_kept_configurations(
         if change is None or not isinstance(opened(board), SwitchableBoard):
             continue
         kept = known.get(board, {}).get(name)
-        release = kept.kernel_release if kept is not None else None
+        release = kept["kernel"] if kept is not None else None
         selects: Iterable[tuple[str, ...]] = _selects(store, ids, name) if change.select else ()
         other = next((select for select in selects if select != change.select), None)
         if change.kernel and release is not None and not fnmatchcase(release, change.kernel):

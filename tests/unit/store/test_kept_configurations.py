@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from fastenough.board import Board, Booted, open_board
-from fastenough.board.configuration import ConfigurationChange, SwitchableBoard
+from fastenough.board.configuration import ConfigurationChange, SwitchableBoard, system_parts
 from fastenough.campaign import parse_plan
 from fastenough.campaign.expand import PLAN_FILE
 from fastenough.campaign.stop import StopRequest
@@ -31,11 +33,29 @@ duration = "1s"
 probe = "timer"
 """
 TABLE = '[[configuration]]\nname = "stock"\n'
-KNOWN = {BOARD: {"stock": Configuration("stock", "6.1.0-9-amd64")}}
+KNOWN = {BOARD: {"stock": system_parts(Configuration("stock", "6.1.0-9-amd64"), {})}}
+BUILD = {"version": "#1 SMP", "build_id": "ab12"}
 
 
 def _board(name: str) -> Board:
     return SwitchableBoard(open_board(name), {}, lambda board, configuration, why: None, StopRequest().sleep)
+
+
+@dataclass
+class _ManualBoard:
+    """A board that a person boots, each time into the next of these systems."""
+
+    systems: Sequence[tuple[Configuration, Mapping[str, str | None]]]
+    reasons: list[str]
+    name: str = BOARD
+
+    def ask(self, board: str, configuration: str, why: str) -> None:
+        self.reasons.append(why)
+
+    @contextmanager
+    def boot(self, configuration: str) -> Iterator[Booted]:
+        booted, kernel = self.systems[len(self.reasons) - 1]
+        yield Booted(LocalLink(), booted, "probe", kernel=kernel)
 
 
 @pytest.mark.parametrize(
@@ -76,37 +96,53 @@ def test_kept_runs_are_of_the_configuration_of_the_plan(
 
 
 @pytest.mark.parametrize(
-    ("running", "difference"),
+    ("running", "kernel", "difference"),
     [
-        (("6.1.0-9-amd64", "aa", "quiet"), ""),
-        (("6.1.0-9-amd64", None, None), ""),
-        (("6.12.0-1-amd64", "aa", "quiet"), "6.12.0-1-amd64"),
-        (("6.1.0-9-amd64", "bb", "quiet"), "configuration bb"),
-        (("6.1.0-9-amd64", "aa", "quiet isolcpus=3"), "quiet isolcpus=3"),
+        (("6.1.0-9-amd64", "aa", "quiet"), BUILD, ""),
+        (("6.1.0-9-amd64", None, None), BUILD, ""),
+        (("6.1.0-9-amd64", "aa", "quiet"), {}, ""),
+        (("6.1.0-9-amd64", "aa", "quiet"), {**BUILD, "build_id": None}, ""),
+        (("6.12.0-1-amd64", "aa", "quiet"), BUILD, "6.12.0-1-amd64"),
+        (("6.1.0-9-amd64", "bb", "quiet"), BUILD, "configuration bb"),
+        (("6.1.0-9-amd64", "aa", "quiet isolcpus=3"), BUILD, "quiet isolcpus=3"),
+        (("6.1.0-9-amd64", "aa", "quiet"), {**BUILD, "build_id": "cd34"}, "build ID cd34, .* used ab12"),
+        (("6.1.0-9-amd64", "aa", "quiet"), {**BUILD, "version": "#2 SMP"}, "version #2 SMP, .* used #1 SMP"),
     ],
 )
 def test_a_person_is_asked_again_until_the_system_is_that_of_the_kept_runs(
-    running: tuple[str, str | None, str | None], difference: str
+    running: tuple[str, str | None, str | None], kernel: dict[str, str | None], difference: str
 ) -> None:
-    """A manual boot of another kernel, configuration or command line; the second boot is right."""
+    """A manual boot of another kernel, build, configuration or command line; the second boot is right."""
     kept = Configuration("stock", "6.1.0-9-amd64", "aa", "quiet")
-    systems, reasons = [Configuration("stock", *running), kept], list[str]()
-
-    class Manual:
-        name = BOARD
-
-        @contextmanager
-        def boot(self, configuration: str) -> Iterator[Booted]:
-            yield Booted(LocalLink(), systems[len(reasons) - 1], "probe")
-
+    reasons = list[str]()
+    manual = _ManualBoard([(Configuration("stock", *running), kernel), (kept, BUILD)], reasons)
     board = SwitchableBoard(
-        cast(Board, Manual()),
+        cast(Board, manual),
         {"stock": ConfigurationChange(kernel="*")},
-        lambda board, configuration, why: reasons.append(why),
+        manual.ask,
         StopRequest().sleep,
-        {"stock": kept},
+        {"stock": system_parts(kept, BUILD)},
     )
     with board.boot("stock") as booted:
-        assert booted.configuration == systems[len(reasons) - 1]
+        assert booted.configuration == manual.systems[len(reasons) - 1][0]
     assert len(reasons) == (2 if difference else 1)
-    assert difference in reasons[-1]
+    assert re.search(difference, reasons[-1])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "asked"),
+    [({**BUILD, "build_id": "cd34"}, 2), (BUILD, 3), ({**BUILD, "build_id": None}, 3), ({}, 3)],
+)
+def test_another_build_of_one_release_is_another_configuration(kernel: dict[str, str | None], asked: int) -> None:
+    """Without a pattern of the kernel; the system that is booted at last has another command line."""
+    stock = Configuration("stock", "6.1.0-9-amd64", "aa", "quiet")
+    reasons = list[str]()
+    manual = _ManualBoard(
+        [(stock, BUILD), (stock, kernel), (Configuration("x", "6.1.0-9-amd64", "aa", ""), kernel)], reasons
+    )
+    changes = {"stock": ConfigurationChange(), "patched": ConfigurationChange()}
+    board = SwitchableBoard(cast(Board, manual), changes, manual.ask, StopRequest().sleep)
+    for configuration in changes:
+        with board.boot(configuration):
+            pass
+    assert len(reasons) == asked
