@@ -24,11 +24,11 @@ from fastenough.analysis.paired import (
 )
 from fastenough.board import AS_BOOTED, is_deterministic, open_board
 from fastenough.campaign import Entry, Plan
+from fastenough.campaign.plan_check import check_plan
 from fastenough.cli.ab_deterministic import print_result
 from fastenough.cli.commands import Command
 from fastenough.cli.options import DURATION, Names, json_option, store_option
 from fastenough.cli.output import micros, print_json, print_table, say
-from fastenough.cli.plan_runs import check_plan
 from fastenough.cli.privileges import as_granted_option, boards_for
 from fastenough.cli.progress import Display
 from fastenough.cli.run import parse_parameters

@@ -18,8 +18,8 @@ from fastenough.audit.emit.lines import Remark
 from fastenough.board import AS_BOOTED, open_board
 from fastenough.campaign import Entry, Plan
 from fastenough.campaign.expand import expand, plan_sha256
+from fastenough.campaign.plan_check import check_plan
 from fastenough.cli.output import micros, print_table, say
-from fastenough.cli.plan_runs import check_plan
 from fastenough.cli.privileges import boards_for
 from fastenough.cli.progress import Display
 from fastenough.files import Untrusted, refusal_text

@@ -12,11 +12,12 @@ import click
 from fastenough.analysis.gate import Budget
 from fastenough.analysis.instructions import FIGURES, LEAST_PHASES, NO_LOAD
 from fastenough.campaign import Entry, Plan, StopRequest
+from fastenough.campaign.plan_check import check_plan
 from fastenough.cli.bench_kernel import kernel_options
 from fastenough.cli.commands import Command
 from fastenough.cli.options import DURATION, json_option, store_option
 from fastenough.cli.output import print_json, print_table, say, say_list
-from fastenough.cli.plan_runs import Loads, check_plan, loads_of_files
+from fastenough.cli.plan_runs import Loads, loads_of_files
 from fastenough.cli.privileges import boards_for
 from fastenough.cli.progress import Display
 from fastenough.cli.run import parse_parameters

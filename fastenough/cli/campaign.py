@@ -15,11 +15,12 @@ import click
 from fastenough import words
 from fastenough.campaign import Plan, expand, on_board, read_plan
 from fastenough.campaign.expand import recordings_of
+from fastenough.campaign.plan_check import check_plan
 from fastenough.campaign.progress import Matrix, Row, matrix_of
 from fastenough.cli.commands import Group
 from fastenough.cli.options import existing_store, json_option, store_option
 from fastenough.cli.output import print_json, print_table, say
-from fastenough.cli.plan_runs import Begin, PlanFile, check_plan, make_runs
+from fastenough.cli.plan_runs import Begin, PlanFile, make_runs
 from fastenough.cli.privileges import LOCAL, as_granted_option
 from fastenough.cli.progress_wording import clock
 from fastenough.model import NotApplicable, Requirement

@@ -12,6 +12,7 @@ import click
 
 from fastenough import words
 from fastenough.campaign import Plan, StopRequest
+from fastenough.campaign.plan_check import check_plan
 from fastenough.cli.commands import Command, Option
 from fastenough.cli.options import (
     DURATION,
@@ -23,7 +24,7 @@ from fastenough.cli.options import (
     store_option,
 )
 from fastenough.cli.output import print_json, print_table, say, say_list
-from fastenough.cli.plan_runs import Loads, ManualBoot, check_plan, loads_of_files
+from fastenough.cli.plan_runs import Loads, ManualBoot, loads_of_files
 from fastenough.cli.privileges import boards_for
 from fastenough.cli.progress import Display
 from fastenough.farm.bisect import (

@@ -11,11 +11,11 @@ import click
 from fastenough.analysis import words
 from fastenough.board import Board, is_deterministic
 from fastenough.campaign import Entry, Plan
+from fastenough.campaign.plan_check import check_plan
 from fastenough.campaign.toml import read_toml
 from fastenough.cli.commands import Command, Option
 from fastenough.cli.options import DURATION, json_option, store_option
 from fastenough.cli.output import print_json, readable, say
-from fastenough.cli.plan_runs import check_plan
 from fastenough.cli.privileges import as_granted_option, boards_for
 from fastenough.cli.progress import Display, Work
 from fastenough.cli.run import parse_parameters

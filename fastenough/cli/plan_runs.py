@@ -6,7 +6,7 @@ from __future__ import annotations
 import select
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -14,24 +14,20 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from fastenough.campaign import Campaign, Entry, Plan, StopRequest, run_campaign
-from fastenough.campaign.acts import board_value_lists, check_cpus
-from fastenough.campaign.expand import combinations
+from fastenough.campaign import Campaign, Plan, StopRequest, run_campaign
 from fastenough.campaign.ledger import NewestCampaign, newest_campaign
 from fastenough.campaign.load_file import SUFFIX, named_loads
-from fastenough.campaign.plan import DEFAULT_BOARD, shipped_plans
+from fastenough.campaign.plan import shipped_plans
+from fastenough.campaign.plan_check import check_plan
 from fastenough.campaign.runner import known_systems, with_configurations
 from fastenough.cli.options import Names
 from fastenough.cli.output import clean, print_json
 from fastenough.cli.privileges import boards_for
-from fastenough.cli.probes import catalogue
 from fastenough.cli.progress import Display
-from fastenough.implementations import Implementation, Value, find_implementation
-from fastenough.implementations.catalogue import DEADLINE_PARAMETERS, ProbeEntry, check_deadline, in_parameters
+from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
-from fastenough.link import LocalLink
 from fastenough.loads import LOADS, Load
-from fastenough.model import BadInput, ExitStatus, NotApplicable, Outcome
+from fastenough.model import BadInput, ExitStatus, Outcome
 from fastenough.store import Store
 from fastenough.store.campaign import planned_runs, require_kept_configurations
 
@@ -128,54 +124,6 @@ def worst_status(store: Store, campaign: Campaign) -> int:
     if ExitStatus.BROKEN in statuses:
         return ExitStatus.BROKEN
     return ExitStatus.DONE if ExitStatus.DONE in statuses else ExitStatus.NOT_APPLICABLE
-
-
-def check_plan(plan: Plan) -> None:
-    """Refuse what an implementation would refuse, before anything is done; a remote board checks by its own probe."""
-    try:
-        known = catalogue()
-    except NotApplicable:
-        if "local" in plan.boards:
-            raise
-        known = {}
-    _check_files(plan)
-    if DEFAULT_BOARD in (plan.boards or (DEFAULT_BOARD,)):
-        check_cpus(plan, LocalLink())
-    for entry in plan.entries:
-        parameters = board_value_lists(entry.probe, entry.parameters, plan.instrument is not None)
-        for implementation in map(find_implementation, entry.implementations):
-            _check_entry(entry, implementation, parameters, known)
-
-
-def _check_files(plan: Plan) -> None:
-    """Raises BadInput if a file of the plan's instrument is missing."""
-    instrument = plan.instrument
-    files = {"self-test": instrument.self_test, "calibration": instrument.calibration} if instrument else {}
-    for key, path in files.items():
-        if path and not Path(path).is_file():
-            raise plan.fault(f"{key}: no such file: {path}", key)
-
-
-def _check_entry(
-    entry: Entry,
-    implementation: Implementation,
-    parameters: Mapping[str, tuple[Value, ...]],
-    known: Mapping[str, ProbeEntry],
-) -> None:
-    """Check each parameter by itself, so that an error names its place in the plan."""
-    checks: list[tuple[tuple[str, ...], dict[str, tuple[Value, ...]]]] = [(("probe",), {})]
-    checks += [(("parameters", name), {name: parameter}) for name, parameter in parameters.items()]
-    for key, values in checks:
-        try:
-            implementation.check(entry.probe, values, known)
-        except BadInput as error:
-            raise entry.fault(str(error), *key) from error
-    of_deadline = {name: values for name, values in parameters.items() if name in DEADLINE_PARAMETERS}
-    for combination in combinations(replace(entry, parameters=of_deadline)):
-        try:
-            check_deadline(combination)
-        except BadInput as error:
-            raise entry.fault(str(error), "parameters") from error
 
 
 _LOOK_S = 0.2

@@ -12,8 +12,7 @@ from fastenough.cli.commands import Command
 from fastenough.cli.options import json_option
 from fastenough.cli.output import print_json, print_table, text_width
 from fastenough.implementations import IMPLEMENTATIONS
-from fastenough.implementations.catalogue import Parameter, ProbeEntry, read_catalogue
-from fastenough.link import LocalLink, find_probe
+from fastenough.implementations.catalogue import Parameter, ProbeEntry, local_catalogue
 from fastenough.loads import LOADS
 from fastenough.model import BadInput, FastenoughError
 
@@ -26,16 +25,10 @@ _UNITS = {
 }
 
 
-def catalogue() -> dict[str, ProbeEntry]:
-    """The probes of the installed probe binary; raises NotApplicable if there is none."""
-    link = LocalLink()
-    return read_catalogue(link, find_probe(link))
-
-
 def probe_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Names with that beginning, for a shell; none if there is no probe binary."""
     try:
-        return [name for name in catalogue() if name.startswith(incomplete)]
+        return [name for name in local_catalogue() if name.startswith(incomplete)]
     except FastenoughError:
         return []
 
@@ -100,7 +93,7 @@ def command(probe: str | None, as_json: bool) -> None:
 
     With PROBE, lists the parameters of that probe with their units and defaults.
     """
-    known = catalogue()
+    known = local_catalogue()
     if probe is not None and probe not in known:
         raise BadInput(f"no probe '{probe}'; probes: {', '.join(known)}")
     chosen = known if probe is None else {probe: known[probe]}

@@ -16,8 +16,9 @@ from fastenough.cli.commands import Command, Option
 from fastenough.cli.options import DURATION, Names, json_option, store_option
 from fastenough.cli.plan_runs import Begin, Loads, PlanFile, loads_of_files, make_runs
 from fastenough.cli.privileges import as_granted_option
-from fastenough.cli.probes import catalogue, probe_names, takes
+from fastenough.cli.probes import probe_names, takes
 from fastenough.implementations import DEFAULT, IMPLEMENTATIONS
+from fastenough.implementations.catalogue import local_catalogue
 from fastenough.loads import LOADS, Load
 from fastenough.model import BadInput, FastenoughError
 
@@ -79,7 +80,7 @@ class _RunCommand(Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         try:
-            known = catalogue()
+            known = local_catalogue()
         except FastenoughError as reason:
             known = {}
             formatter.write(f"\nProbes: {reason}\n")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastenough import words
-from fastenough.link import Link
+from fastenough.link import Link, LocalLink, find_probe
 from fastenough.model import BadInput
 from fastenough.units import parse_duration_ns
 
@@ -40,7 +40,24 @@ BENCH_OWN = {
 }
 """Options of the probe that the bench sets itself or does not use, and what to use instead."""
 _INTEGER = re.compile(r"-?\d{1,18}")
-DEADLINE_PARAMETERS = ("policy", "interval", "deadline", "runtime", "allow-difference")
+CONFLICTING_PARAMETERS = (
+    "policy",
+    "priority",
+    "interval",
+    "deadline",
+    "runtime",
+    "allow-difference",
+    "warm-up",
+    "loops",
+    "deepest-idle-state",
+    "latency",
+    "default-system",
+)
+"""Parameters of which some values exclude each other."""
+_CPUS = re.compile(r"!?\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*")
+_LATENCY = re.compile(r"\d{1,10}|off")
+_WITH_PRIORITY = (None, "fifo", "rr")
+"""Policies of threads that have a real-time priority; None: the default."""
 _PERIOD = "1ms"
 """The probe's default interval."""
 _OPTION = re.compile(r"--([a-z][a-z-]*)(?: (\d\S*|off|fifo|rr|deadline|other)(?=[;,.)]|\s|$))?")
@@ -108,6 +125,12 @@ def read_catalogue(link: Link, probe: str) -> dict[str, ProbeEntry]:
         raise BadInput(f"{probe} does not list its probes; build probe and bench from the same version") from error
 
 
+def local_catalogue() -> dict[str, ProbeEntry]:
+    """The probes of the installed probe binary; raises NotApplicable if there is none."""
+    link = LocalLink()
+    return read_catalogue(link, find_probe(link))
+
+
 def in_parameters(text: str) -> str:
     """A help text of the probe, with options written as ``name=value``."""
     return _OPTION.sub(lambda match: f"{match[1]}={match[2]}" if match[2] else match[1], text)
@@ -138,6 +161,8 @@ def check_value(parameter: Parameter, value: Value) -> None:
             raise BadInput(f"{name}={value}: {name} takes no value; write {name} alone")
     elif parameter.kind == "choice" and str(value) not in parameter.choices:
         raise BadInput(f"{name}={value} is not known; choose one of {', '.join(parameter.choices)}")
+    elif parameter.kind == "cpus" and not isinstance(value, bool) and not _is_cpu_list(str(value)):
+        raise BadInput(f"{name}={value} is not a list of CPUs; write them as 0-3,5, or !0-3,5 for all but those")
     elif isinstance(value, bool) and parameter.kind not in ("cpus", "integer"):
         raise BadInput(f"{name}: a value is missing; write {name}={_example(parameter)}")
     elif parameter.kind == "duration":
@@ -146,6 +171,16 @@ def check_value(parameter: Parameter, value: Value) -> None:
         if not _INTEGER.fullmatch(str(value)):
             raise BadInput(f"{name}={value} is not a whole number; write {name}={_example(parameter)}")
         _check_range(parameter, value, int(str(value)))
+    elif name == "latency" and not _LATENCY.fullmatch(str(value)):
+        raise BadInput(f"latency={value} is neither a number of us nor off")
+
+
+def _is_cpu_list(text: str) -> bool:
+    """Whether the probe reads it as a list of CPUs; an empty one stands for the default."""
+    if text and not _CPUS.fullmatch(text):
+        return False
+    ranges = (part.partition("-") for part in text.removeprefix("!").split(","))
+    return all(not last or int(first) <= int(last) for first, _, last in ranges)
 
 
 def _duration_ns(name: str, text: str) -> int:
@@ -168,7 +203,22 @@ def _check_range(parameter: Parameter, value: Value, number: int) -> None:
         raise BadInput(f"{parameter.name}={value} is out of range; choose {lowest} to {highest}")
 
 
-def check_deadline(parameters: Mapping[str, Value]) -> None:
+def check_conflicts(parameters: Mapping[str, Value]) -> None:
+    """Raise BadInput for values that the probe, or the kernel, refuses together; each by itself is valid."""
+    named = {name: value for name, value in parameters.items() if value is not False}
+    policy = named.get("policy")
+    if "priority" in named and policy not in _WITH_PRIORITY:
+        raise BadInput(f"priority has no effect with policy={policy}; omit it")
+    if policy != "deadline" and not named.keys().isdisjoint(("runtime", "deadline")):
+        raise BadInput("runtime and deadline are for policy=deadline")
+    if all(str(named.get(name, 0)) != "0" for name in ("warm-up", "loops")):
+        raise BadInput("warm-up cannot be combined with loops; use the duration instead of loops")
+    if "deepest-idle-state" in named and not named.keys().isdisjoint(("latency", "default-system")):
+        raise BadInput("deepest-idle-state conflicts with latency and default-system; give only one of them")
+    _check_deadline(named)
+
+
+def _check_deadline(parameters: Mapping[str, Value]) -> None:
     """Raise BadInput for times that the kernel refuses with policy=deadline."""
     if parameters.get("policy") != "deadline" or parameters.get("allow-difference"):
         return

@@ -10,7 +10,7 @@ import pytest
 
 from fastenough.campaign import Entry, Plan, expand, parse_duration_s, plan_sha256, read_plan
 from fastenough.campaign.expand import PHASES_WITHIN_NS, phases_ns
-from fastenough.cli.plan_runs import check_plan
+from fastenough.campaign.plan_check import check_plan
 from fastenough.implementations import Act
 from fastenough.implementations.linux_user import probe_arguments
 from fastenough.model import BadInput
@@ -173,6 +173,8 @@ def test_equal_values_of_a_parameter_are_one_run(tmp_path: Path) -> None:
         assert [spec.parameters["interval"] for spec in expand(read_plan(_written(tmp_path, text)))] == left
 
 
+_OF_SEVERAL = ("policy", "combined", "conflicts")
+"""Words of refusals of several values together, each of which is valid by itself."""
 RANGES = """name = "x"
 duration = "1s"
 [[run]]
@@ -201,7 +203,16 @@ interval = ["1ms", "2ms"]
         ('housekeeping = "!99999"', "housekeeping"),
         ('policy = "deadline"\ndeadline = "5ms"', "policy"),
         ('policy = "deadline"\nruntime = "3ms"', "policy"),
-        ('policy = ["fifo", "deadline"]\ndeadline = "1ms"\nruntime = "1.1ms"', "policy"),
+        ('policy = "deadline"\ndeadline = "1ms"\nruntime = "1.1ms"', "policy"),
+        ('policy = ["deadline", "fifo"]\ndeadline = "1ms"', "policy"),
+        ('policy = ["fifo", "other"]\npriority = 98', "policy"),
+        ('deadline = "5ms"', "policy"),
+        ('warm-up = "1s"\nloops = [0, 5]', "combined"),
+        ("deepest-idle-state = 0\nlatency = 0", "conflicts"),
+        ('affinity = ["0", "0,foo"]', "affinity"),
+        ('affinity = "1-0"', "affinity"),
+        ('housekeeping = "0-"', "housekeeping"),
+        ('latency = ["off", "fast"]', "latency"),
     ],
 )
 def test_every_entry_is_checked_before_anything_runs(tmp_path: Path, probe_binary: Path, line: str, key: str) -> None:
@@ -209,7 +220,7 @@ def test_every_entry_is_checked_before_anything_runs(tmp_path: Path, probe_binar
     with pytest.raises(BadInput) as refused:
         check_plan(plan)
     said = str(refused.value)
-    assert said.startswith(f"{tmp_path}/plan.toml:{7 if key == 'policy' else 9}: run 2: ") and key in said
+    assert said.startswith(f"{tmp_path}/plan.toml:{7 if key in _OF_SEVERAL else 9}: run 2: ") and key in said
     assert "\n" not in said
 
 
@@ -222,7 +233,12 @@ def test_every_entry_is_checked_before_anything_runs(tmp_path: Path, probe_binar
         "affinity = true",
         'policy = "deadline"\ndeadline = "1ms"',
         'policy = "deadline"\ndeadline = "5ms"\nallow-difference = true',
-        'deadline = "5ms"',
+        'policy = ["fifo", "rr"]\npriority = 98',
+        'policy = "other"\nloops = 5',
+        'warm-up = "0"\nloops = 5',
+        'affinity = ["0-1", "1,0", "!0-0"]',
+        'latency = [50, "off"]',
+        "deepest-idle-state = 0\ndefault-system = false",
     ],
 )
 def test_what_the_probe_takes_is_not_refused(tmp_path: Path, probe_binary: Path, line: str) -> None:
