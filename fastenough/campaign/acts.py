@@ -12,6 +12,7 @@ from fastenough.campaign.plan import GPIO_PROBES, Plan
 from fastenough.facts.cpu import cpus_of, list_form
 from fastenough.gauge.run import Periodic, Response
 from fastenough.implementations import Act, Value
+from fastenough.implementations.task import Refused
 from fastenough.link import Link
 from fastenough.model import BadInput
 from fastenough.units import parse_duration_ns
@@ -84,7 +85,7 @@ def _pins(probe: str, wires: Wires | None) -> dict[str, Value]:
 
 
 def check_cpus(plan: Plan, link: Link) -> None:
-    """Raise BadInput, with the line of the plan, for a CPU that the board does not have."""
+    """Raise Refused, with the line of the plan, for a CPU that the board does not have."""
     has = set(cpus_of(link, "present"))
     values = [
         (entry, name, value) for entry in plan.entries for name in _CPUS for value in entry.parameters.get(name, ())
@@ -93,11 +94,12 @@ def check_cpus(plan: Plan, link: Link) -> None:
         cpus = [int(cpu) for cpu in _NUMBER.findall(str(value))]
         if not isinstance(value, bool) and not has.issuperset(cpus):
             missing = next(cpu for cpu in cpus if cpu not in has)
-            raise entry.fault(
+            fault = entry.fault(
                 f"{name}={value}: there is no CPU {missing}; {link.name} has {len(has)}: {list_form(has)}",
                 "parameters",
                 name,
             )
+            raise Refused(str(fault))
 
 
 def last_cpu(link: Link) -> int:

@@ -23,10 +23,12 @@ from typing import Any, TypedDict
 from fastenough.board import AS_BOOTED, Board, Booted, labgrid_act, labgrid_console, open_board
 from fastenough.board.console import console_sentence
 from fastenough.board.labgrid import LabgridBoard, address_of, stoppable
-from fastenough.campaign import read_plan, run_campaign
+from fastenough.campaign import Plan, read_plan, run_campaign
+from fastenough.campaign.plan_check import check_plan
 from fastenough.campaign.runner import on_board
 from fastenough.campaign.stop import StopRequest
 from fastenough.farm.child_process import end_with_parent
+from fastenough.implementations.task import Refused
 from fastenough.jobs.pull import BoardAnnotations, BoardNames, PullResult, pull
 from fastenough.link.ring import Ring
 from fastenough.model import EMULATED, BadInput, FastenoughError, Outcome
@@ -37,13 +39,15 @@ from fastenough.store import Store
 class ActAnswer(TypedDict, total=False):
     """The answer of an act.
 
-    ``fault``: why it failed; ``reservation``: the place, if the reason is that a person reserved it.  ``link`` and
+    ``fault``: why it failed; ``refusal``: why runs of a plan were refused, which booting the board does not mend;
+    ``reservation``: the place, if the reason is that a person reserved it.  ``link`` and
     ``console``: how the board is reached, and its console port.  ``newest``: the newest recording seen in its ring.
     ``stored``: ids of the runs that are in the store now; ``under_way``: id and file name of growing recordings;
     ``refused``: name of each refused recording, and the reason.  ``places`` and ``me``: as labgrid reports them.
     """
 
     fault: str
+    refusal: str
     reservation: labgrid_act.PlaceReservation
     link: str
     console: Mapping[str, Any] | None
@@ -299,6 +303,18 @@ class NamedBoard:
 
 def measure(order: BoardOrder) -> ActAnswer:
     """Measure the runs of a plan; with ``resume``, continue an interrupted cycle."""
+    try:
+        plan = on_board(read_plan(Path(order["plan"])), order["board"])
+        check_plan(plan)
+    except BadInput as error:
+        return {"refusal": str(error)}
+    try:
+        return _measure(order, plan)
+    except Refused as error:
+        return {"refusal": str(error)}
+
+
+def _measure(order: BoardOrder, plan: Plan) -> ActAnswer:
     stopping = StopRequest()
     board = stoppable(
         open_board(order["stated_link"])
@@ -306,10 +322,10 @@ def measure(order: BoardOrder) -> ActAnswer:
         else LabgridBoard(order["place"], order["boot_s"], keep_acquired=True),
         stopping.sleep,
     )
-    plan, store = on_board(read_plan(Path(order["plan"])), order["board"]), Store(Path(order["store"]))
+    store = Store(Path(order["store"]))
     os.environ.update(LG_COORDINATOR=order["coordinator"], LG_USERNAME=order["farm"])
     if len(plan.configurations) > 1 and board.configurations() == (AS_BOOTED,):
-        raise BadInput(
+        raise Refused(
             f"{order['plan']} has several configurations ({', '.join(plan.configurations)}), but {order['board']} "
             "cannot boot them; remove configurations from the plan"
         )
@@ -321,11 +337,16 @@ def measure(order: BoardOrder) -> ActAnswer:
         stopping=stopping,
         journal=Path(order["state"]) / f"{order['board']}.journal",
     )
-    # a refused option is a fault of the plan, which a power cycle does not mend
-    runs = [store.load(run) for run in campaign.runs if run not in campaign.refused]
-    failed = [why for run in runs if run.outcome is Outcome.FAILED for why in (run.end.reasons if run.end else ())]
-    summary = "; ".join(dict.fromkeys(failed[:_MOST_REASONS]))
     answer: ActAnswer = {"stored": list(campaign.runs)}
-    if failed:
-        answer["fault"] = summary or "a run failed; no reason was recorded"
+    if campaign.refused:
+        answer["refusal"] = _reasons(store, campaign.refused)
+    unrefused = [run for run in campaign.runs if run not in campaign.refused]
+    if failed := [run for run in unrefused if store.load(run).outcome is Outcome.FAILED]:
+        answer["fault"] = _reasons(store, failed)
     return answer
+
+
+def _reasons(store: Store, runs: Sequence[str]) -> str:
+    """The distinct reasons of failed runs, those of the first ones."""
+    reasons = [reason for run in runs for reason in store.load(run).reasons]
+    return "; ".join(dict.fromkeys(reasons[:_MOST_REASONS])) or "a run failed; no reason was recorded"

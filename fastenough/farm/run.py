@@ -407,6 +407,7 @@ def _act_ended(act: BoardAct, answer: ActResult) -> ActEnded:
         fields.get("link", ""),
         fields.get("newest", ""),
         _refused_text(fields.get("refused") or ()),
+        " ".join(words.output_lines(fields.get("refusal", "").encode()))[:500],
     )
 
 

@@ -118,7 +118,8 @@ class ActEnded:
     """An act has ended.
 
     ``fault``: why it failed, empty if it did not.  ``reservation``: the place, if a person has it.  ``grown``: new data
-    of the board arrived.  ``refused``: recordings that a pull refused, as text.
+    of the board arrived.  ``refused``: recordings that a pull refused, as text.  ``refusal``: why runs of a plan were
+    refused, which booting the board does not mend.
     """
 
     act: BoardAct
@@ -128,6 +129,7 @@ class ActEnded:
     link: str = ""
     newest: str = ""
     refused: str = ""
+    refusal: str = ""
 
 
 Event = Tick | PlaceStatus | ActEnded
@@ -322,10 +324,11 @@ def _acquired(board: BoardEntry, state: BoardState, ended: ActEnded, now_s: floa
 
 
 def _measured(board: BoardEntry, state: BoardState, ended: ActEnded, now_s: float) -> Transition:
-    """A failed plan is not repeated before it is due again.  Without other evidence that the board works, it is
-    booted."""
+    """A failed or refused plan is not repeated before it is due again.  After a failure, a board without a ring, which
+    gives no other evidence that it works, is booted."""
     state = replace(state, made_s=state.begun_s)
     if ended.fault and not board.ring:
         return _die(board, state, ended.fault, now_s)
-    failures = state.failures if ended.fault else 0
-    return replace(_become(state, BoardPhase.READY, now_s, ended.fault), failures=failures, fresh_s=now_s), []
+    reason = "; ".join(filter(None, (ended.fault, ended.refusal)))
+    failures = state.failures if reason else 0
+    return replace(_become(state, BoardPhase.READY, now_s, reason), failures=failures, fresh_s=now_s), []

@@ -32,7 +32,8 @@ class EndedBySignal(FastenoughError):
 
 
 class Refused(BadInput):
-    """The task refused an option; the message is that of the task and names the option, as in ``--interval``."""
+    """The board or its task refuses what was requested of a run; the message of a task names the option, as in
+    ``--interval``."""
 
 
 def fault_at_start(name: str, status: int, stderr: bytes) -> FastenoughError:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import NoReturn, cast
 
 import pytest
 
@@ -74,16 +74,39 @@ def test_a_refused_option_is_no_fault_of_a_board_of_the_farm(
     assert [store.load(run).outcome for run in campaign.runs] == [Outcome.COMPLETED, Outcome.FAILED]
     assert campaign.refused == (campaign.runs[1:] if kind is Refused else ())
     monkeypatch.setattr(acts, "run_campaign", kept)
+    monkeypatch.setattr(acts, "check_plan", lambda plan: None)
     for name in ("LG_COORDINATOR", "LG_USERNAME"):
         monkeypatch.setenv(name, "")
-    order = {
-        "board": "local",
-        "stated_link": "local",
-        "plan": str(plan_file),
-        "store": str(store.path),
-        "resume": False,
-    }
-    more = {"coordinator": "", "farm": "", "state": str(tmp_path)}
-    answer = acts.measure(cast(acts.BoardOrder, order | more))
-    assert ("fault" in answer) == (kind is not Refused)
+    answer = acts.measure(_order(tmp_path, plan_file))
+    assert answer.get("refusal" if kind is Refused else "fault") == "there is no CPU 1"
+    assert ("fault" in answer, "refusal" in answer) == (kind is not Refused, kind is Refused)
     assert answer["stored"] == list(campaign.runs)
+
+
+def _order(folder: Path, plan_file: Path) -> acts.BoardOrder:
+    order = {"board": "local", "stated_link": "local", "plan": str(plan_file), "store": str(folder / "store")}
+    more = {"resume": False, "coordinator": "", "farm": "", "state": str(folder)}
+    return cast(acts.BoardOrder, order | more)
+
+
+def test_a_plan_of_a_farm_is_checked_before_its_board_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What only the task can find is a refusal too; no other error is."""
+
+    def used(*_: object, **__: object) -> NoReturn:
+        raise Refused("used")
+
+    def unusable(*_: object, **__: object) -> NoReturn:
+        raise BadInput("unusable")
+
+    for name in ("LG_COORDINATOR", "LG_USERNAME"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setattr(acts, "run_campaign", used)
+    plan_file = tmp_path / "plan.toml"
+    plan_file.write_text(PLAN.replace('affinity = ["0", "1"]', 'policy = ["fifo", "other"], priority = 98'))
+    answer = acts.measure(_order(tmp_path, plan_file))
+    assert answer.keys() == {"refusal"} and "priority has no effect with policy=other" in answer["refusal"]
+    plan_file.write_text(PLAN.replace('affinity = ["0", "1"]', 'affinity = "0"'))
+    assert acts.measure(_order(tmp_path, plan_file)) == {"refusal": "used"}
+    monkeypatch.setattr(acts, "run_campaign", unusable)
+    with pytest.raises(BadInput, match="unusable"):
+        acts.measure(_order(tmp_path, plan_file))

@@ -222,6 +222,17 @@ def test_a_plan_that_fails_boots_a_board_that_says_nothing_else_of_itself() -> N
     assert (recording.state.phase, recording.state.reason) == (BoardPhase.READY, "a load is missing")
 
 
+def test_a_plan_that_is_refused_boots_no_board() -> None:
+    """Its other runs may fail, which boots a board without a ring."""
+    play = Play(PLAN).up()
+    play.tell(Tick(DUE))
+    assert play.tell(ActEnded(BoardAct.MEASURE, refusal="there is no CPU 9")) == []
+    assert (play.state.phase, play.state.reason) == (BoardPhase.READY, "there is no CPU 9")
+    assert play.tell(Tick(DUE)) == []
+    play.tell(Tick(replace(DUE, since_s=DUE.since_s + 1)))
+    assert play.tell(ActEnded(BoardAct.MEASURE, "gone", refusal="no CPU 9")) == [Start(BoardAct.RELEASE)]
+
+
 @pytest.mark.parametrize("by_s", [-3600.0, 3600.0, 100_000.0])
 def test_a_clock_that_is_set_neither_boots_a_board_nor_keeps_it_from_being_pulled(by_s: float) -> None:
     """Hours ahead: as if nothing new had come of it for hours; hours behind: as if no pull were due for hours."""
