@@ -9,6 +9,7 @@ from importlib import import_module
 
 from fastenough.board.base import (
     AS_BOOTED,
+    DETERMINISTIC_KERNEL,
     Board,
     Booted,
     Wires,
@@ -29,6 +30,7 @@ __all__ = [
     "configuration_in",
     "configuration_of",
     "is_deterministic",
+    "listed_configuration",
     "marks_in",
     "open_board",
     "require_configuration",
@@ -50,6 +52,13 @@ _NAME = re.compile(r"(?P<kind>[a-z][a-z0-9-]*)(:(//)?(?P<which>.*))?", re.DOTALL
 def is_deterministic(name: str) -> bool:
     """Whether the board of a name is a deterministic one."""
     return name.partition(":")[0] == "deterministic"
+
+
+def listed_configuration(board: str, configuration: str) -> str:
+    """Return the name of a configuration for lists: a deterministic board boots a kernel even as ``as-booted``."""
+    if configuration != AS_BOOTED or not is_deterministic(board):
+        return configuration
+    return board.partition(":")[2] or DETERMINISTIC_KERNEL
 
 
 def open_board(name: str) -> Board:

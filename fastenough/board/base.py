@@ -18,6 +18,8 @@ from fastenough.virtual.gauge import SimulatedGauge
 
 AS_BOOTED = "as-booted"
 """The configuration of a board that the bench does not boot."""
+DETERMINISTIC_KERNEL = "stock"
+"""The kernel that a deterministic board boots if its name has none."""
 
 
 @dataclass(frozen=True)

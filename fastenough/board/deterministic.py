@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from fastenough.board.base import AS_BOOTED, Booted, configuration_of, require_configuration
+from fastenough.board.base import AS_BOOTED, DETERMINISTIC_KERNEL, Booted, configuration_of, require_configuration
 from fastenough.board.virtual import kernel_names
 from fastenough.facts import FACTS
 from fastenough.loads.guest import GuestLoad
@@ -24,8 +24,6 @@ from fastenough.virtual.custom_kernels import find_kernel
 from fastenough.virtual.deterministic import DeterministicGuest, emulator_of
 from fastenough.virtual.deterministic_link import DeterministicLink
 from fastenough.virtual.probe import PROBE
-
-_DEFAULT = "stock"
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class DeterministicBoard:
     def boot(self, configuration: str) -> Iterator[Booted]:
         """Boot a guest for its profile; each run then boots one of its own."""
         require_configuration(self, configuration)
-        booted = (self.which or _DEFAULT) if configuration == AS_BOOTED else configuration
+        booted = (self.which or DETERMINISTIC_KERNEL) if configuration == AS_BOOTED else configuration
         name, _, words = booted.partition(" ")
         arguments, cost_model = split_cost_model(words)
         kernel = find_kernel(name)

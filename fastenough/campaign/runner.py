@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from fastenough.board import AS_BOOTED, Board, Booted, open_board
+from fastenough.board import AS_BOOTED, Board, Booted, listed_configuration, open_board
 from fastenough.board.configuration import (
     Ask,
     ConfigurationChange,
@@ -292,7 +292,7 @@ class _Runner:
         for spec in specs:
             added = HeadAdditions(
                 name_in_runs(board.name, {}),
-                Configuration(configuration),
+                Configuration(listed_configuration(board.name, configuration)),
                 LoadStated(spec.load),
                 requirement=spec.requirement,
             )

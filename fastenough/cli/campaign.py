@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from fastenough import words
+from fastenough.board import listed_configuration
 from fastenough.campaign import Plan, expand, on_board, read_plan
 from fastenough.campaign.expand import recordings_of
 from fastenough.campaign.plan_check import check_plan
@@ -86,7 +87,7 @@ def _print_plan(plan: Plan, matrix: Matrix) -> None:
     if plan.question:
         say(plan.question)
     for board in dict.fromkeys(board for board, _ in matrix.places):
-        booted = ", ".join(configuration for on, configuration in matrix.places if on == board)
+        booted = ", ".join(listed_configuration(on, name) for on, name in matrix.places if on == board)
         say(f"board {board}: {booted}")
     if plan.settings:
         say(f"settings: {', '.join(f'{name}={value}' for name, value in plan.settings.items())}")

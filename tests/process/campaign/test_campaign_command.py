@@ -91,6 +91,14 @@ def test_run_and_resume_print_what_their_schemas_say(tmp_path: Path, probe_binar
         assert document["stopped"] is False
 
 
+@pytest.mark.parametrize(
+    ("board", "listed"), [("deterministic", "stock"), ("deterministic:rt", "rt"), ("virtual:rt", "as-booted")]
+)
+def test_a_deterministic_board_is_listed_with_its_kernel(board: str, listed: str, tmp_path: Path) -> None:
+    said = command_line("campaign", "plan", "quick", "--board", board, cwd=tmp_path).stdout
+    assert f"board {board}: {listed}\n" in said
+
+
 def test_a_plan_that_comes_with_fastenough_is_known_by_its_name(tmp_path: Path, probe_binary: str) -> None:
     named, whole = (
         command_line("campaign", "plan", plan, "--json", cwd=tmp_path)

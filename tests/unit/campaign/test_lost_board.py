@@ -31,6 +31,7 @@ from fastenough.recording import LoadStated
 from fastenough.recording.building import HeadAdditions
 from fastenough.settings import BoardBusy
 from fastenough.store import Store
+from tests.support.presence import present
 
 
 class _GoneLink(FakeLink):
@@ -130,6 +131,14 @@ def test_an_error_of_the_system_during_a_boot_fails_only_that_configuration(tmp_
     assert "connection reset" in second.reasons[0]
     with pytest.raises(FastenoughError, match=os.strerror(errno.EAGAIN)):
         run_campaign(plan_for("ssh://a"), store, opened=opened, journal=tmp_path / "journal")
+
+
+def test_a_deterministic_board_that_does_not_boot_has_its_kernel_in_its_runs(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    plan = plan_for("deterministic:rt", "deterministic", "ssh://a")
+    made = run_campaign(plan, store, opened=_RefusedBoard, journal=tmp_path / "journal")
+    heads = [store.load(run).head for run in made.runs]
+    assert [present(head.configuration, "configuration").name for head in heads] == ["rt", "stock", AS_BOOTED]
 
 
 class _UpBoard(_LostBoard):
