@@ -115,9 +115,7 @@ class ProfileFact:
         if reason is not None:
             reason = str(reason)
             return (
-                UnknownValue(head.run_id, reason)
-                if reason.startswith(_UNKNOWN)
-                else {"absent": _PATH.sub("", reason)}
+                UnknownValue(head.run_id, reason) if reason.startswith(_UNKNOWN) else {"absent": _PATH.sub("", reason)}
             )
         fact = profile[name]
         return fact if not self.parts or not isinstance(fact, dict) else {part: fact.get(part) for part in self.parts}
