@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,7 +24,10 @@ from fastenough.exchange import (
     recording_lines,
 )
 from fastenough.model import BadInput, FastenoughError
+from fastenough.recording import Head
 from fastenough.recording.building import line_bytes
+from fastenough.recording.lines import Lines
+from fastenough.recording.reader import head_of
 from fastenough.store import RunWriter, Store
 
 _UNITS_NS = {"ns": 1, "us": 1000, "ms": 10**6, "s": 10**9}
@@ -40,6 +44,47 @@ _CAVEAT = (
     "imported results never give a PASS: they do not show missed activations (coordinated omission), settings "
     "read back, or whether a load ran"
 )
+
+
+_SHA256 = re.compile(rb'"sha256": ?"([0-9a-f]{64})"')
+
+
+def _earlier_imports(store: Store, imports: Sequence[tuple[Source, ImportedRun]]) -> dict[str, Head]:
+    """The heads of the runs in the store that were imported from these contents, by the SHA-256 of the content."""
+    hashes = {source.sha256.encode() for source, _ in imports}
+    probes = {imported.probe or imported.tool for _, imported in imports}
+    earlier: dict[str, Head] = {}
+    for run in store.own_runs(probe=probes, state="ended"):
+        with suppress(BadInput), store.opened(run.id) as stream:  # a damaged run is no import to rely on
+            first = next(iter(Lines(stream, run.id)), b"")
+            if hashes.isdisjoint(_SHA256.findall(first)):
+                continue
+            head = head_of(first, run.id)
+            if head.origin is not None:
+                earlier.setdefault(head.origin.sha256, head)
+    return earlier
+
+
+def _require_same_values(store: Store, source: Source, imported: ImportedRun, earlier: Head) -> None:
+    """Raises BadInput if the earlier import of this content has other values, as with another --unit."""
+    head = next(recording_lines(imported, source, earlier.run_id))
+    if head_of(line_bytes(head), earlier.run_id).series != earlier.series:
+        source.refuse(
+            f"run {earlier.run_id} was imported from the same content with another --unit or by another version; "
+            f"delete {store.path / 'runs' / earlier.run_id} to import it again"
+        )
+
+
+def _import_runs(store: Store, imports: Sequence[tuple[Source, ImportedRun]]) -> list[tuple[str, bool]]:
+    """The id of the run of each source, and whether it is new: a content that has a run is not stored again."""
+    earlier = _earlier_imports(store, imports)
+    for source, imported in imports:
+        if source.sha256 in earlier:
+            _require_same_values(store, source, imported, earlier[source.sha256])
+    new = {source.sha256: (source, imported) for source, imported in imports if source.sha256 not in earlier}
+    ids = {sha256: head.run_id for sha256, head in earlier.items()}
+    ids |= zip(new, _store_runs(store, new.values()), strict=True)
+    return [(ids[source.sha256], new.pop(source.sha256, None) is not None) for source, _ in imports]
 
 
 def _store_runs(store: Store, imports: Iterable[tuple[Source, ImportedRun]]) -> list[str]:
@@ -59,9 +104,10 @@ def _store_runs(store: Store, imports: Iterable[tuple[Source, ImportedRun]]) -> 
     return [writer.id for writer in writers]
 
 
-def _document(run_id: str, imported: ImportedRun) -> dict[str, object]:
+def _document(run_id: str, imported: ImportedRun, is_new: bool) -> dict[str, object]:
     return {
         "id": run_id,
+        "new": is_new,
         "tool": imported.tool,
         "version": imported.version,
         "series": [
@@ -105,12 +151,14 @@ def command(files: tuple[Path, ...], unit: str | None, store_path: Path, as_json
     store = Store(store_path)
     if store.index_fault is not None:
         raise BadInput(f"{store_path}: cannot import: {store.index_fault}")
-    ids = _store_runs(store, taken)
-    runs = [(run_id, imported, source) for run_id, (source, imported) in zip(ids, taken, strict=True)]
+    runs = [(*stored, *of_file) for stored, of_file in zip(_import_runs(store, taken), taken, strict=True)]
     if as_json:
-        print_json({"runs": [_document(run_id, imported) for run_id, imported, _ in runs]})
+        print_json({"runs": [_document(run_id, imported, is_new) for run_id, is_new, _, imported in runs]})
         return
-    for run_id, imported, source in runs:
+    for run_id, is_new, source, imported in runs:
+        if not is_new:
+            say(f"{source.path}: not stored again: run {run_id} has the same content")
+            continue
         print_table(
             f"{run_id}: {imported.tool} {imported.version or '(version unknown)'}, {source.path} (times in µs)",
             _COLUMNS,

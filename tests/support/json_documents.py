@@ -171,6 +171,7 @@ _IMPORT = Versioned(
         "runs": ListOf(
             {
                 "id": str,
+                "new": bool,
                 "tool": str,
                 "version": str | None,
                 "series": ListOf(

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import shutil
 import struct
 import time
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ from fastenough.analysis.maxima import maxima_of
 from fastenough.analysis.measures import QUANTILES, Measures, measure, quantile_of, quantile_range
 from fastenough.analysis.merged import merge_samples
 from fastenough.analysis.uncertainty import budget_of
-from fastenough.cli.imports import _store_runs
+from fastenough.cli.imports import _import_runs, _store_runs
 from fastenough.cli.show import _print_uncertainty
 from fastenough.exchange import ImportedRun, Source, read_import, recording_lines
 from fastenough.exchange import read_source as source_at
@@ -552,6 +553,38 @@ def test_an_interrupted_import_stores_nothing(
     assert list((tmp_path / "store" / "runs").iterdir()) == []
     again = Store(tmp_path / "store")
     assert (len(made), again.runs(), again.removed()) == (interrupted, [], [])
+
+
+def test_a_content_is_stored_once(tmp_path: Path) -> None:
+    """By another file name, in one import or in two."""
+    store, content = Store(tmp_path / "store"), CASES[0].read_bytes()
+    sources = [Source(name, content) for name in ("first", "second")]
+    taken = [(source, read_import(source)) for source in sources]
+    (first, is_new), again = _import_runs(store, taken)
+    assert (is_new, again) == (True, (first, False))
+    other = source_at(CASES[1])
+    (run, was_new), (added, is_added) = _import_runs(store, [taken[1], (other, read_import(other))])
+    assert (run, was_new, is_added) == (first, False, True)
+    assert [summary.id for summary in store.runs()] == [first, added]
+
+
+def test_a_content_of_a_deleted_run_is_imported_again(tmp_path: Path) -> None:
+    source = source_at(CASES[0])
+    taken = [(source, read_import(source))]
+    ((first, _),) = _import_runs(Store(tmp_path / "store"), taken)
+    shutil.rmtree(tmp_path / "store" / "runs" / first)
+    ((second, is_new),) = _import_runs(Store(tmp_path / "store"), taken)
+    assert is_new and second != first
+
+
+def test_a_content_with_another_unit_is_refused(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    content = (ROOT / "tests/cases/exchange/percentiles.hgrm").read_bytes()
+    sources = [Source("file", content, unit_ns) for unit_ns in (US, 10**6)]
+    ((run, _),) = _import_runs(store, [(sources[0], read_import(sources[0]))])
+    with pytest.raises(BadInput, match=f"run {run} was imported from the same content with another --unit"):
+        _import_runs(store, [(sources[1], read_import(sources[1]))])
+    assert len(store.runs()) == 1
 
 
 @pytest.mark.check
