@@ -57,6 +57,7 @@ IMPORTERS: Sequence[Importer] = listed(
         "osadl",
         "oslat",
         "perf_sched",
+        "probe_histogram",
         "rt_app",
         "rt_dataset",
         "rt_tests_cycles",

@@ -18,6 +18,8 @@ from fastenough.recording.head import Plain, RecordedSetting
 
 FROM = "the instant the timer was due"
 TO = "the thread reads its clock after waking"
+PROBE_COLUMNS = re.compile(r"^# Columns: us(?:, [\w-]+(?: of CPU \d{1,6})?)+$", re.MULTILINE)
+"""The first line of the histogram of fastenough-probe, whose other lines are like those of cyclictest."""
 _UP = re.compile(r"\x1b\[(\d+)A")
 _THREAD = re.compile(
     r"T:\s*(\d+) \(\s*(\d+)\) P:\s*(\d+) I:\s*(\d+) C:\s*(\d+) Min:\s*(-?\d+) "
@@ -63,6 +65,8 @@ class _Cyclictest:
     what = "cyclictest: text, histogram, OSADL's latency plots"
 
     def recognises(self, source: Source) -> bool:
+        if PROBE_COLUMNS.search(source.text):
+            return False
         return any(line.startswith("# Histogram") or _THREAD.fullmatch(line) for line in source.lines[:200]) or (
             bool(_UP.search(source.text[:4096]))
             and " P:" in source.text

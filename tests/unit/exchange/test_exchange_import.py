@@ -468,7 +468,7 @@ def test_the_command_prints_what_the_specification_says_and_stores_runs(tmp_path
     runs = document["runs"]
     assert isinstance(runs, list) and list(document) == ["version", "runs"] and document["version"] == 2
     assert [run["tool"] for run in runs] == ["cyclictest", "xenomai-latency", "rtla"]
-    assert all(list(run) == ["id", "tool", "version", "series"] for run in runs)
+    assert all(list(run) == ["id", "new", "tool", "version", "series"] for run in runs)
     assert runs[0]["version"] == "2.40" and runs[1]["version"] is None
     assert runs[0]["series"] == [
         {
@@ -553,6 +553,31 @@ def test_an_interrupted_import_stores_nothing(
     assert list((tmp_path / "store" / "runs").iterdir()) == []
     again = Store(tmp_path / "store")
     assert (len(made), again.runs(), again.removed()) == (interrupted, [], [])
+
+
+def _probe_histogram(*lines: str) -> ImportedRun:
+    """The histogram of one CPU, below the table of the probe or by itself."""
+    return of_bytes("\n".join(("# Columns: us, wakeup of CPU 3", *lines, "")).encode())
+
+
+def test_the_histogram_of_the_own_probe_is_imported() -> None:
+    """Its maximum is rounded up, a row may hold a value just above its microsecond, and none overflowed."""
+    rows = [f"{us:06} {2 * (us == 30) + (us == 2999):06}" for us in range(3000)]
+    footers = ("# Total: 000000003", "# Min Latencies: -0002", "# Avg Latencies: 00765", "# Max Latencies: 03002")
+    run = _probe_histogram(
+        "# Before the due time: 00001", "# Histogram", *rows, *footers, "# Histogram Overflows: 00000"
+    )
+    assert (run.tool, run.series[0].cpu) == ("fastenough-probe", 3)
+    assert told_by(run) == [(4, -2_000, 3_002_000, 765_000, 0)]
+
+
+@pytest.mark.parametrize("comment", ["", "# "])
+def test_latencies_in_ns_of_the_own_probe(comment: str) -> None:
+    table = f"{comment} CPU series      count  missed    min ns    50% ns"
+    text = "# Before the due time: 00000\n# Histogram\n000000 000000\n# Total: 000000000\n# Min Latencies: 28457\n"
+    text += "# Avg Latencies: 48428\n# Max Latencies: 99999\n# Histogram Overflows: 00007\n"
+    columns = "# Columns: us, wakeup of CPU 0"
+    assert told_by(of_bytes("\n".join((table, columns, text)).encode())) == [(7, 28_457, 99_999, 48_428, 7)]
 
 
 def test_a_content_is_stored_once(tmp_path: Path) -> None:
