@@ -39,8 +39,9 @@ class Importer(Protocol):
         """Whether the content has this format; fast, and independent of the file name."""
         ...
 
-    def read(self, source: Source) -> ImportedRun:
-        """The run in the file; raises BadInput, by :meth:`Source.refuse`, if it is incomplete or of another format."""
+    def read(self, source: Source) -> ImportedRun | None:
+        """The run in the file, None if it holds no measurement; raises BadInput, by :meth:`Source.refuse`, if it is
+        incomplete or of another format."""
         ...
 
 
@@ -98,6 +99,8 @@ def read_import(source: Source) -> ImportedRun:
         tools = "; ".join(importer.what for importer in fitting)
         source.refuse(f"it contains the output of several tools ({tools}): split it into one file per tool")
     run = fitting[0].read(source)
+    if run is None:
+        source.refuse(f"it holds no measurement ({fitting[0].what})")
     fault = next(faults(run), None)
     if fault is not None:
         source.refuse(fault)

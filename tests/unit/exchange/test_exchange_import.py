@@ -580,6 +580,22 @@ def test_latencies_in_ns_of_the_own_probe(comment: str) -> None:
     assert told_by(of_bytes("\n".join((table, columns, text)).encode())) == [(7, 28_457, 99_999, 48_428, 7)]
 
 
+class _EmptyImporter:
+    what = "tool: text"
+
+    def recognises(self, source: Source) -> bool:
+        return True
+
+    def read(self, source: Source) -> None:
+        return None
+
+
+def test_a_file_without_a_measurement_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastenough.exchange.IMPORTERS", (_EmptyImporter(),))
+    with pytest.raises(BadInput, match=r"file: not imported: it holds no measurement \(tool: text\)"):
+        of_bytes(b"text\n")
+
+
 def test_a_content_is_stored_once(tmp_path: Path) -> None:
     """By another file name, in one import or in two."""
     store, content = Store(tmp_path / "store"), CASES[0].read_bytes()
