@@ -19,7 +19,7 @@ from fastenough.model import FastenoughError
 from fastenough.virtual.custom_kernels import register_kernel, require_custom_name
 from fastenough.virtual.kernel_build import build_kernel, require_packages
 from fastenough.virtual.kernel_config import ARCHITECTURES, all_options
-from fastenough.virtual.kernel_source import find_source
+from fastenough.virtual.kernel_source import find_source, require_source
 from fastenough.virtual.kernels import Kernel
 from fastenough.virtual.module import build_guest_modules
 
@@ -109,8 +109,9 @@ def build_command(*, source: str, fragments: tuple[Path, ...], rt: bool, arch: s
     them is not in effect, nothing is compiled.  Later builds of the same options compile changed files only.
     """
     require_custom_name(name)
-    require_packages(arch)
     options = all_options(arch, rt, fragments)
+    require_source(source)
+    require_packages(arch)
     with Work(f"kernel {name}: fetching {source}") as work:
         tree = find_source(source)
         built = build_kernel(tree, arch, options, lambda step: work.step(f"kernel {name}: {step}"))

@@ -190,9 +190,9 @@ def command(
     """
     setup = BisectionSetup(_plan(probe, parameters, loads, duration_ns, phases), _criterion(limit, longer_by, figure))
     check_plan(setup.plan)
-    require_packages(arch)
     repository = open_repository(git)
     kernels = CommitKernels(repository, arch, all_options(arch, rt, fragments))
+    require_packages(arch)
     with Display() as display:
         opened, plan = boards_for(setup.plan, False, display.tell)
         bench = CommitBench(

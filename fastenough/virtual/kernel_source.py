@@ -35,9 +35,19 @@ def find_source(name: str, on_download: DownloadCallback = no_progress) -> Kerne
     Raises BadInput if it is neither or not the source of a kernel, NotApplicable if this is not a Debian machine,
     FastenoughError if apt has no such package.
     """
-    if _PACKAGE.fullmatch(name) and not Path(name).is_dir():
+    if _is_package(name):
         return _fetch(name, on_download)
     return KernelSource(_source_directory(name), None)
+
+
+def require_source(name: str) -> None:
+    """Raises BadInput for a name that is neither that of a package nor the directory of a kernel's source."""
+    if not _is_package(name):
+        _source_directory(name)
+
+
+def _is_package(name: str) -> bool:
+    return _PACKAGE.fullmatch(name) is not None and not Path(name).is_dir()
 
 
 def require_plain(path: Path, hint: str) -> None:

@@ -268,3 +268,8 @@ def test_the_key_depends_on_version_architecture_and_options_but_not_on_their_or
         build_key(source, "arm64", {"A": "y", "B": "y"}),
     }
     assert len(others | {key}) == 5
+
+
+def test_a_missing_source_is_reported_before_missing_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "--source /nonexistent" in refusal("/nonexistent")
