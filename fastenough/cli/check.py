@@ -26,6 +26,7 @@ from fastenough.jobs.nights import LAST_CHANGE, change_of
 from fastenough.model import VERDICT_EXIT_STATUS, BadInput, ExitStatus, Verdict
 from fastenough.report.gate_summary import markdown
 from fastenough.store import Store
+from fastenough.store.campaign import StoredCampaign
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -120,9 +121,25 @@ def _cases(checked: CheckResult, sentence: str) -> list[Case]:
     return cases
 
 
-def _choose_runs(store: Store, names: tuple[str, ...], baseline_ids: Sequence[str]) -> tuple[list[str], Sequence[str]]:
-    """The runs to check, without the baseline, and the missing runs of the campaign."""
+def _require_earlier(campaign: StoredCampaign, newest: str) -> None:
+    """Raises BadInput if ``newest``, the run of --baseline last, is of the campaign that is checked."""
+    if newest in campaign.runs:
+        raise BadInput(
+            f"--baseline last is run {newest} of the campaign that is checked; give a run of an earlier campaign, "
+            "or name the RUNS to check"
+        )
+
+
+def _choose_runs(
+    store: Store, names: tuple[str, ...], baselines: Sequence[str], baseline_ids: Sequence[str]
+) -> tuple[list[str], Sequence[str]]:
+    """The runs to check, without the baseline, and the missing runs of the campaign.
+
+    A campaign may contain its baseline, if that is given by its id.
+    """
     campaign = choose_runs(store, names)
+    if not names and "last" in baselines:
+        _require_earlier(campaign, baseline_ids[baselines.index("last")])
     chosen = [run for run in campaign.runs if names or run not in baseline_ids]
     if not chosen:
         raise BadInput("the newest campaign is the baseline; measure again, or name the RUNS to check")
@@ -183,7 +200,7 @@ def command(
     store = existing_store(store_path)
     change = None if since is None else change_of(store, since)
     base = read_baseline(store, baselines)
-    chosen, missing = _choose_runs(store, runs, [recording.run_id for recording in base])
+    chosen, missing = _choose_runs(store, runs, baselines, [recording.run_id for recording in base])
     with Work("reading the runs") as work:
         runs_checked = read_runs(store, chosen, work.step)
         checked = check(

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from fastenough.analysis.bootstrap import BootstrapDifference
@@ -20,6 +21,7 @@ from fastenough.analysis.excluded_runs import Selection
 from fastenough.analysis.gate import Growth, Limit, LimitResult
 from fastenough.analysis.resampling import NoInterval
 from fastenough.cli.check import _print
+from fastenough.cli.check import command as check_command
 from fastenough.cli.report import choose_runs
 from fastenough.jobs.check import CheckResult, check, read_baseline
 from fastenough.jobs.limits import Limits, read_limits
@@ -444,6 +446,15 @@ def test_each_other_run_is_read_once_whatever_the_number_of_limits(tmp_path: Pat
     checked = check([good], [base], Limits(tuple(limits)), store, selection=Selection.CHOSEN)
     assert len(checked.limits) == len(limits)
     assert set(bad) <= store.reads.keys() and max(store.reads.values()) == 1
+
+
+def test_the_newest_campaign_is_not_compared_with_its_own_last_run(tmp_path: Path) -> None:
+    store = Store(tmp_path / "fastenough-data")
+    origin = {"campaign": "c", "plan_sha256": "p", "positions": 2, "planned": ("one", "two")}
+    for number in (0, 1):
+        keep(store, tmp_path / "scratch", values=shifted(1, 0), origin=origin | {"position": number})
+    done = CliRunner().invoke(check_command, ["--baseline", "last", "--store", str(store.path)])
+    assert isinstance(done.exception, BadInput) and "of the campaign that is checked" in str(done.exception)
 
 
 @pytest.mark.slow
