@@ -48,8 +48,9 @@ class PhaseLock:
 
 
 def _argument(time_ns: int) -> str:
-    """A time as the command line takes it."""
-    return f"{time_ns}ns" if time_ns % 1000 else f"{time_ns // 1000}us"
+    """A time as the command line takes it, in the longest unit of which it is a multiple."""
+    units = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns"))
+    return next(f"{time_ns // unit_ns}{name}" for unit_ns, name in units if time_ns % unit_ns == 0)
 
 
 def phase_lock_cautions(recordings: Sequence[Recording]) -> Iterator[str]:

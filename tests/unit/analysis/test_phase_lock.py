@@ -52,7 +52,7 @@ def test_what_a_fixed_phase_hides(interval_us: int, tick_us: int, gap_us: int) -
 def test_the_caveat_is_stated_once(tmp_path: Path) -> None:
     (said,) = phase_lock_cautions([_run(tmp_path), _run(tmp_path, period_ns=300_000)])
     assert "(1 ms)" in said and "(4 ms)" in said
-    assert "random due times: fastenough run timer interval=1000us dither=500us" in said
+    assert "random due times: fastenough run timer interval=1ms dither=500us" in said
     assert judge([_run(tmp_path)]).cautions.count(said) == 1
 
 
