@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from fastenough import words
-from fastenough.analysis.assessment import Assessment
+from fastenough.analysis.assessment import Assessment, Judgment, RequirementResult, requirement_name
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.cpu_evidence import CpuEvidence, evidence_per_cpu
 from fastenough.analysis.differences import Values, may_agree, run_values
@@ -69,6 +69,23 @@ class ExcludedRuns:
         result = f"deleted or damaged; limit {limit}; {n}" if self.is_lost else f"{above} of {n} above {limit}"
         maximum = words.latency_or_least(self.maximum_ns, self.maximum_ns if self.maximum_is_least else None)
         return f"run {self.run_id} ({result}, maximum {maximum})"
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Runs excluded from a judgment, and the verdicts on the judged runs that are those of all runs together.
+
+    ``all_runs_agree``: whether the judged runs and these, combined, show the same verdict as the judged runs.
+    ``agreed_results``: each PASS that these runs do not contradict, and each FAIL that all runs combined show, of
+    several requirements.
+    """
+
+    runs: tuple[ExcludedRuns, ...] = ()
+    all_runs_agree: bool = True
+    agreed_results: tuple[RequirementResult, ...] = ()
+
+
+ProbeRequirement = tuple[str, Requirement]
 
 
 @dataclass(frozen=True)
@@ -142,29 +159,35 @@ def excluded_run(recording: Recording, required_of_run: RequiredOfRun) -> Exclud
     )
 
 
-def meets_together(judged: Sequence[Recording], others: Sequence[Recording], assessment: Assessment) -> bool:
-    """Whether each requirement that allows misses is met by the judged runs and ``others`` of their kind as well.
+def unmet_together(
+    judged: Sequence[Recording], others: Sequence[Recording], assessment: Assessment
+) -> set[ProbeRequirement]:
+    """Requirements that allow misses, met by the runs of a judgment, and not by these and ``others`` of their kind.
 
     All of them are the data of the question, which only grow: so their evidence is valid however often somebody
     measures anew until the newest runs pass by themselves.  Where no miss is allowed `forbids_pass` covers that.
     """
-    return all(evidence.within for evidence in _evidence_together(judged, others, assessment))
+    passed = [judgment for judgment in assessment.judgments if judgment.verdict is Verdict.PASS]
+    together = _evidence_together(judged, others, passed, _confidence(assessment))
+    return {required for required, evidence in together if not evidence.within}
 
 
-def fails_together(judged: Sequence[Recording], others: Sequence[Recording], assessment: Assessment) -> bool:
-    """Whether a requirement is shown not to be met by the judged runs and ``others`` of their kind as well.
+def failed_together(
+    judged: Sequence[Recording], others: Sequence[Recording], assessment: Assessment
+) -> set[ProbeRequirement]:
+    """Requirements shown not to be met by the judged runs and ``others`` of their kind as well.
 
     Where no miss is allowed one value shows that, whatever other runs hold.
     """
-    failed = (
-        judgment
+    never = {
+        (judgment.probe, judgment.requirement)
         for judgment in assessment.judgments
-        if judgment.verdict is Verdict.FAIL and judgment.requirement is not None
-    )
-    if any(judgment.requirement is not None and not judgment.requirement.miss_rate for judgment in failed):
-        return True
-    evidence = list(_evidence_together(judged, others, assessment))
-    return any(holm([judgment.p_value for judgment in evidence], 1.0 - _confidence(assessment)))
+        if judgment.verdict is Verdict.FAIL and judgment.requirement is not None and not judgment.requirement.miss_rate
+    }
+    confidence = _confidence(assessment)
+    together = list(_evidence_together(judged, others, assessment.judgments, confidence))
+    rejected = holm([evidence.p_value for _, evidence in together], 1.0 - confidence)
+    return never | {required for (required, _), is_rejected in zip(together, rejected, strict=True) if is_rejected}
 
 
 def _confidence(assessment: Assessment) -> float:
@@ -172,10 +195,10 @@ def _confidence(assessment: Assessment) -> float:
 
 
 def _evidence_together(
-    judged: Sequence[Recording], others: Sequence[Recording], assessment: Assessment
-) -> Iterator[CpuEvidence]:
+    judged: Sequence[Recording], others: Sequence[Recording], judgments: Iterable[Judgment], confidence: float
+) -> Iterator[tuple[ProbeRequirement, CpuEvidence]]:
     """Evidence about the requirements that allow misses, of all runs of each kind, per CPU."""
-    for judgment in assessment.judgments:
+    for judgment in judgments:
         required = judgment.requirement
         if required is None or not required.miss_rate:
             continue
@@ -184,7 +207,8 @@ def _evidence_together(
         alike = [other for other in others if may_agree(values, run_values(other))]
         for of_kind in _by_kind(alike) or [[]]:
             for merged in merged_per_cpu([*group, *of_kind], unknown_agrees=True):
-                yield from evidence_per_cpu(merged, required, _confidence(assessment))
+                for evidence in evidence_per_cpu(merged, required, confidence):
+                    yield (judgment.probe, required), evidence
 
 
 def _by_kind(recordings: Sequence[Recording]) -> list[list[Recording]]:
@@ -229,14 +253,13 @@ def selection_note(others: Sequence[ExcludedRuns]) -> str:
     return f"only these runs: {words.counted(len(others), 'other run')} of the same kind excluded{exceed}"
 
 
-def judged_without(
-    assessment: Assessment, others: Sequence[ExcludedRuns], selection: Selection, *, all_runs_agree: bool = True
-) -> Assessment:
+def judged_without(assessment: Assessment, exclusion: Exclusion, selection: Selection) -> Assessment:
     """The assessment, with the excluded runs named.
 
-    A PASS is refused as `forbids_pass` states, and a FAIL where all runs do not show it.  ``all_runs_agree``: whether
-    the judged runs and the excluded ones, combined, show the same verdict as the judged runs.
+    A PASS is refused as `forbids_pass` states, and a FAIL where all runs do not show it; of several requirements, each
+    by itself.
     """
+    others, all_runs_agree = exclusion.runs, exclusion.all_runs_agree
     if not others:
         return assessment
     text = exclusion_text(others)
@@ -246,30 +269,35 @@ def judged_without(
             cautions=(*assessment.cautions, text),
             headline=f"{assessment.headline} ({selection_note(others)})",
         )
-    refuses_pass = forbids_pass(others, selection, all_runs_agree=all_runs_agree)
-    assessment = _without_refused(assessment, refuses_pass=refuses_pass, all_runs_agree=all_runs_agree)
-    if assessment.verdict is Verdict.PASS and refuses_pass:
+    assessment = _with_agreed_results(assessment, exclusion)
+    if assessment.verdict is Verdict.PASS and forbids_pass(others, selection, all_runs_agree=all_runs_agree):
         return _undecided(assessment, others, _against_pass(others, all_runs_agree))
     if assessment.verdict is Verdict.FAIL and not all_runs_agree:
         return _undecided(assessment, others, "and all runs together do not show that the allowed rate is exceeded")
     return replace(assessment, cautions=(*assessment.cautions, text))
 
 
-def _without_refused(assessment: Assessment, *, refuses_pass: bool, all_runs_agree: bool) -> Assessment:
-    """The assessment whose requirements have no verdict that the excluded runs may contradict.
-
-    Whether all runs combined meet one requirement is unknown where the verdict is not PASS.
-    """
-    may_stand = {
-        Verdict.PASS: assessment.verdict is Verdict.PASS and not refuses_pass,
-        Verdict.FAIL: assessment.verdict is not Verdict.FAIL or all_runs_agree,
-    }
+def _with_agreed_results(assessment: Assessment, exclusion: Exclusion) -> Assessment:
+    """The assessment without each PASS and FAIL on a single requirement that all runs together do not support."""
+    results = tuple(
+        replace(result, verdict=Verdict.INCONCLUSIVE)
+        if result.verdict in (Verdict.PASS, Verdict.FAIL) and result not in exclusion.agreed_results
+        else result
+        for result in assessment.requirement_results
+    )
+    withdrawn = [
+        f"probe {before.probe}, {requirement_name(before.requirement)}: {before.verdict} withdrawn because of excluded "
+        "runs of the same kind"
+        for before, now in zip(assessment.requirement_results, results, strict=True)
+        if before != now
+    ]
+    if not withdrawn:
+        return assessment
     return replace(
         assessment,
-        requirement_results=tuple(
-            result if may_stand.get(result.verdict, True) else replace(result, verdict=Verdict.INCONCLUSIVE)
-            for result in assessment.requirement_results
-        ),
+        requirement_results=results,
+        reasons=(*assessment.reasons, *withdrawn),
+        next_steps=(*assessment.next_steps, _how_to_include(exclusion.runs)),
     )
 
 
@@ -285,7 +313,7 @@ def _undecided(assessment: Assessment, others: Sequence[ExcludedRuns], why: str)
         verdict=Verdict.INCONCLUSIVE,
         headline=f"Not enough evidence: {words.counted(len(others), 'run')} of the same kind excluded, {why}",
         reasons=(exclusion_text(others), *assessment.reasons),
-        next_steps=(_how_to_include(others), *assessment.next_steps),
+        next_steps=tuple(dict.fromkeys((_how_to_include(others), *assessment.next_steps))),
     )
 
 

@@ -5,20 +5,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from fastenough import report
 from fastenough.analysis import Assessment, judge
+from fastenough.analysis.assessment import RequirementResult
 from fastenough.analysis.checks import findings_of, is_broken
 from fastenough.analysis.excluded_runs import (
     ExcludedRuns,
+    Exclusion,
+    ProbeRequirement,
     RequiredOfRun,
     Selection,
-    fails_together,
+    failed_together,
     find_excluded,
+    forbids_pass,
     judged_without,
-    meets_together,
     requirements_of_runs,
+    unmet_together,
 )
 from fastenough.analysis.merged import load_name
 from fastenough.analysis.task_set import TaskAnswer, TaskSet, answer_of, judged_with
@@ -149,43 +154,77 @@ def judge_asked(recordings: Sequence[Recording], question: Question, store: Stor
         missing=question.missing,
         planned={recording.run_id for recording in recordings} if question.planned else (),
     )
-    others, all_runs_agree = excluded_by(judged, assessment, question.selection, store)
-    return judged_without(assessment, others, question.selection, all_runs_agree=all_runs_agree)
+    return judged_without(assessment, excluded_by(judged, assessment, question.selection, store), question.selection)
 
 
-def excluded_by(
-    judged: Sequence[Recording], assessment: Assessment, selection: Selection, store: Store
-) -> tuple[list[ExcludedRuns], bool]:
-    """Other runs of the store that answer the question, and whether all of them together show the same verdict.
+def excluded_by(judged: Sequence[Recording], assessment: Assessment, selection: Selection, store: Store) -> Exclusion:
+    """Other runs of the store that answer the question, and whether all of them together show the same verdicts.
 
     ``assessment``: the verdict on the judged runs alone.  Those of the question are read again for a PASS or FAIL only,
     so that not every run that was looked at stays in memory.
     """
     if not assessment.requirements:
-        return [], True
+        return Exclusion()
     questions = requirements_of_runs(judged, assessment)
     others = find_excluded(questions, runs_alike(judged, store))
-    excluded = [*lost_alike(questions, store, {run.run_id for run in judged}), *others]
-    refused = assessment.verdict is Verdict.PASS and selection is Selection.CHOSEN
-    if not others or refused or selection is Selection.ONLY_THESE:
-        return excluded, True
-    return excluded, _agree_with(judged, assessment, [run.run_id for run in others], store)
+    excluded = (*lost_alike(questions, store, {run.run_id for run in judged}), *others)
+    verdicts = {assessment.verdict, *(result.verdict for result in assessment.requirement_results)}
+    if not excluded or selection is Selection.ONLY_THESE or not verdicts & {Verdict.PASS, Verdict.FAIL}:
+        return Exclusion(excluded)
+    if selection is Selection.CHOSEN and assessment.verdict is Verdict.PASS and not assessment.requirement_results:
+        return Exclusion(excluded)
+    together = _AllRuns(judged, [store.load(run.run_id) for run in others], assessment)
+    agreed = (result for result in assessment.requirement_results if together.agree_with(result, selection, store))
+    return Exclusion(excluded, together.agree, tuple(agreed))
 
 
-def _agree_with(judged: Sequence[Recording], assessment: Assessment, run_ids: Sequence[str], store: Store) -> bool:
-    """Whether other runs, together with the judged ones, show the same PASS or FAIL.
+@dataclass(frozen=True)
+class _AllRuns:
+    """The judged runs and all ``others`` of their kind.
 
-    A run that is BROKEN cannot support either verdict: a FAIL is shown without it, a PASS also with it.
+    A run that is BROKEN cannot support a verdict: a FAIL is shown without it, a PASS also with it.
     """
-    if assessment.verdict not in (Verdict.PASS, Verdict.FAIL):
-        return True
-    others = [store.load(run_id) for run_id in run_ids]
-    sound = [run for run in others if not is_broken(findings_of(run))]
-    if assessment.verdict is Verdict.FAIL:
-        return fails_together(judged, sound, assessment)
-    return meets_together(judged, others, assessment) and (
-        len(sound) == len(others) or meets_together(judged, sound, assessment)
-    )
+
+    judged: Sequence[Recording]
+    others: Sequence[Recording]
+    assessment: Assessment
+
+    @cached_property
+    def _sound(self) -> list[Recording]:
+        return [run for run in self.others if not is_broken(findings_of(run))]
+
+    @cached_property
+    def _unmet(self) -> set[ProbeRequirement]:
+        unmet = unmet_together(self.judged, self.others, self.assessment)
+        if len(self._sound) < len(self.others):
+            unmet |= unmet_together(self.judged, self._sound, self.assessment)
+        return unmet
+
+    @cached_property
+    def _failed(self) -> set[ProbeRequirement]:
+        return failed_together(self.judged, self._sound, self.assessment)
+
+    @property
+    def agree(self) -> bool:
+        """Whether all runs together show the verdict on the judged ones."""
+        if not self.others:
+            return True
+        verdict = self.assessment.verdict
+        return bool(self._failed) if verdict is Verdict.FAIL else verdict is not Verdict.PASS or not self._unmet
+
+    def agree_with(self, result: RequirementResult, selection: Selection, store: Store) -> bool:
+        """Whether the runs to which one requirement applies together show its PASS or FAIL."""
+        required = (result.probe, result.requirement)
+        if result.verdict is not Verdict.PASS:
+            return result.verdict is Verdict.FAIL and (not self.others or required in self._failed)
+        questions = [
+            question
+            for question in requirements_of_runs(self.judged, self.assessment)
+            if (question.run.head.probe, question.required) == required
+        ]
+        lost = lost_alike(questions, store, {run.run_id for run in self.judged})
+        excluded = [*lost, *find_excluded(questions, self.others)]
+        return not forbids_pass(excluded, selection, all_runs_agree=required not in self._unmet)
 
 
 def lost_alike(

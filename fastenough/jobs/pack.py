@@ -103,8 +103,13 @@ def _packed_question(
         planned=question.planned,
     )
     alone = judged_alone(recordings, packed)
-    others, all_runs_agree = excluded_by(judged, alone, question.selection, store)
-    return replace(packed, excluded=tuple(others), all_runs_agree=all_runs_agree), alone
+    exclusion = excluded_by(judged, alone, question.selection, store)
+    return replace(
+        packed,
+        excluded=exclusion.runs,
+        all_runs_agree=exclusion.all_runs_agree,
+        agreed_results=exclusion.agreed_results,
+    ), alone
 
 
 def write_members(prepared: Prepared, stream: BinaryIO, on_step: OnStep = no_progress) -> tuple[ArchiveWriter, bytes]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fastenough import words
-from fastenough.analysis import Assessment
+from fastenough.analysis import Assessment, requirement_name
 from fastenough.analysis.excluded_runs import Selection, exclusion_text
 from fastenough.files import Untrusted, open_regular
 from fastenough.jobs.assess import OnStep, no_progress
@@ -235,6 +235,10 @@ def _not_recomputed(question: PackedQuestion, runs: Sequence[PackedRun]) -> Iter
     if question.excluded and question.selection != Selection.ONLY_THESE.name:
         contradict = "do not contradict" if question.all_runs_agree else "contradict"
         yield f"all runs of the same kind, combined, {contradict} the verdict on the runs in the pack"
+        results = question.agreed_results or ()
+        if results:
+            names = (f"probe {one.probe}, {requirement_name(one.requirement)}: {one.verdict}" for one in results)
+            yield f"all runs of the same kind, combined, do not contradict: {'; '.join(names)[:400]}"
     if planned:
         were = "was" if len(planned) == 1 else "were"
         yield f"{words.counted(len(planned), 'run')} {were} measured by the plans in the pack"

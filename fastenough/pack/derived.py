@@ -33,7 +33,7 @@ _FORMER_KEYS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
 }
 """Keys in packs of older versions, by member and by the key that holds their object; "" is the document."""
 _ADDED_KEYS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
-    QUESTION: {"": {"planned": None}, "excluded": {"maximum_is_least": False}},
+    QUESTION: {"": {"planned": None, "agreed_results": None}, "excluded": {"maximum_is_least": False}},
     ASSESSMENT: {"": {"requirement_results": []}},
 }
 """Last keys that objects of older versions lack, with their values there; by member and key as above."""

@@ -59,8 +59,8 @@ def _typed(kind: Any, value: Any) -> Any:
         return _object(kind, value)
     if kind in (int, float) and type(value) is int and abs(value) < _MOST_INTEGER:
         return value
-    if kind is float and isinstance(value, float):
-        return float(value)
+    if (kind is float and isinstance(value, float)) or (isinstance(kind, type) and issubclass(kind, Enum)):
+        return kind(value)
     if kind in (str, bool) and type(value) is kind:
         return value
     raise ValueError("a value has the wrong type")

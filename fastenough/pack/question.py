@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fastenough.analysis import Assessment, judge
-from fastenough.analysis.excluded_runs import ExcludedRuns, Selection, judged_without
+from fastenough.analysis.assessment import RequirementResult
+from fastenough.analysis.excluded_runs import ExcludedRuns, Exclusion, Selection, judged_without
 from fastenough.analysis.judgment import measured_loads
 from fastenough.model import Requirement, require_confidence
 from fastenough.recording import Recording
@@ -22,6 +23,8 @@ class PackedQuestion:
     ``excluded``: other runs of the store with the key of a judged run, with their results.
     ``all_runs_agree``: whether the judged runs and these, combined, show the same verdict as the judged runs.
     ``planned``: whether the judged runs are all runs of one campaign; None in packs of older versions.
+    ``agreed_results``: the verdicts on several requirements with which the excluded runs agree; None in packs of older
+    versions.
     """
 
     required: Requirement | None
@@ -33,6 +36,7 @@ class PackedQuestion:
     excluded: tuple[ExcludedRuns, ...]
     all_runs_agree: bool = True
     planned: bool | None = None
+    agreed_results: tuple[RequirementResult, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.selection not in Selection.__members__:
@@ -63,6 +67,12 @@ def judged_alone(recordings: Sequence[Recording], question: PackedQuestion) -> A
 
 
 def with_excluded(alone: Assessment, question: PackedQuestion) -> Assessment:
-    """The verdict with the excluded runs that the question states."""
-    selection = Selection[question.selection]
-    return judged_without(alone, question.excluded, selection, all_runs_agree=question.all_runs_agree)
+    """The verdict with the excluded runs that the question states.
+
+    Without ``agreed_results`` the verdicts on single requirements are unknown if runs were excluded.
+    """
+    selection, agreed = Selection[question.selection], question.agreed_results
+    if agreed is None and question.excluded and selection is not Selection.ONLY_THESE:
+        alone = replace(alone, requirement_results=())
+    exclusion = Exclusion(question.excluded, question.all_runs_agree, agreed or ())
+    return judged_without(alone, exclusion, selection)

@@ -29,6 +29,7 @@ DOCUMENTS = [
     "manifest.json",
 ]
 PLAN = b'name = "quick"\n'
+REQUIREMENT = {"miss_rate": 0.0, "confidence": 0.95}
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,20 @@ def runs(store: Store) -> list[str]:
 def good(store: Store, runs: list[str]) -> bytes:
     """The first and the last run."""
     return pack_of(store, [runs[0], runs[2]], selection=Selection.ONLY_THESE)
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Two runs with two requirements, of which one is met; an earlier run contradicts neither verdict."""
+    home = tmp_path_factory.mktemp("several")
+    store = Store(home / "fastenough-data")
+    add_run(store, home / "scratch")
+    limits_ns = (50_000, 200_000)
+    judged = [
+        add_run(store, home / "scratch", latest_ns=100_000, head={"requirement": REQUIREMENT | {"limit_ns": limit_ns}})
+        for limit_ns in limits_ns
+    ]
+    return pack_of(store, judged, required=None)
 
 
 def verified(folder: Path, pack: bytes) -> Verified:
@@ -238,7 +253,9 @@ def test_a_question_that_does_not_state_whether_runs_were_planned_is_understood(
     tmp_path: Path, store: Store, runs: list[str]
 ) -> None:
     packed = pack_of(store, [runs[0]], selection=Selection.CAMPAIGN)
-    former = changed(files_of(packed)["question.json"], lambda asked: asked.pop("planned"))
+    former = changed(
+        files_of(packed)["question.json"], lambda asked: [asked.pop(key) for key in ("planned", "agreed_results")]
+    )
     results = [verified(tmp_path, pack) for pack in (packed, with_files(packed, {"question.json": former}))]
     assert results[0].assessment == results[1].assessment
 
@@ -363,6 +380,32 @@ def test_a_forged_figure_is_found_out(tmp_path: Path, good: bytes, key: str) -> 
     other = changed(files["versions.json"], lambda versions: versions.update(fastenough="9.9"))
     found = verified(tmp_path, with_files(good, {"assessment.json": told, "versions.json": other}))
     assert not found.same and found.differences[0].startswith(f"judgment 2: {key}")
+
+
+def test_each_verdict_that_agrees_with_the_excluded_runs_is_packed(tmp_path: Path, several: bytes) -> None:
+    files = files_of(several)
+    result = verified(tmp_path, several)
+    assert result.same and not result.differences
+    assert [one.verdict for one in result.assessment.requirement_results] == [Verdict.FAIL, Verdict.PASS]
+    assert sum("200 µs, no misses: PASS" in statement for statement in result.not_recomputed) == 1
+    withdrawn = changed(files["question.json"], lambda question: question["agreed_results"].pop())
+    less = verified(tmp_path, with_files(several, {"question.json": withdrawn}))
+    assert [one.verdict for one in less.assessment.requirement_results] == [Verdict.FAIL, Verdict.INCONCLUSIVE]
+    assert not less.same and less.not_recomputed != result.not_recomputed
+    unknown = changed(files["question.json"], lambda question: question["agreed_results"][0].update(verdict="GOOD"))
+    require_refused(tmp_path, with_files(several, {"question.json": unknown}), "question")
+
+
+def test_a_pack_without_results_of_requirements_is_understood(tmp_path: Path, several: bytes) -> None:
+    """An older version neither stated nor knew the verdict on each requirement."""
+    files = files_of(several)
+    former = {
+        "question.json": changed(files["question.json"], lambda question: question.pop("agreed_results")),
+        "assessment.json": changed(files["assessment.json"], lambda stated: stated.pop("requirement_results")),
+        "versions.json": changed(files["versions.json"], lambda versions: versions.update(fastenough="0.1.0")),
+    }
+    result = verified(tmp_path, with_files(several, former))
+    assert result.same and not result.differences and result.assessment.requirement_results == ()
 
 
 @pytest.mark.parametrize("name", ["assessment.json", "assumptions.json", "uncertainty.json", "machines.json"])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fastenough.analysis import Assessment, judge
-from fastenough.analysis.excluded_runs import ExcludedRuns, Selection, judged_without
+from fastenough.analysis.excluded_runs import ExcludedRuns, Exclusion, Selection, judged_without
 from fastenough.cli.assess import requirement_lines
 from fastenough.model import Verdict
 from fastenough.recording import Recording
@@ -111,9 +111,19 @@ def test_missing_runs_leave_no_requirement_passed(tmp_path: Path) -> None:
 def test_excluded_runs_leave_no_requirement_passed(
     tmp_path: Path, selection: Selection, agree: bool, expected: tuple[Verdict, Verdict]
 ) -> None:
-    others = [ExcludedRuns("other", 1000, 1, 1e6, True, LONG_NS)]
-    assessment = judged_without(judge(runs_of(tmp_path, SHORT_NS, LONG_NS)), others, selection, all_runs_agree=agree)
+    others = (ExcludedRuns("other", 1000, 1, 1e6, True, LONG_NS),)
+    alone = judge(runs_of(tmp_path, SHORT_NS, LONG_NS))
+    exclusion = Exclusion(others, agree, alone.requirement_results[:1] if agree else ())
+    assessment = judged_without(alone, exclusion, selection)
     assert tuple(verdicts(assessment).values()) == expected
+    withdrawn = [reason for reason in assessment.reasons if "withdrawn" in reason]
+    changed = [before for before, now in zip(alone.requirement_results, expected, strict=True) if before.verdict != now]
+    assert [f"{before.verdict} withdrawn" in reason for before, reason in zip(changed, withdrawn, strict=True)] == [
+        True
+    ] * len(changed)
+    assert len(set(assessment.next_steps)) == len(assessment.next_steps) and bool(assessment.next_steps) == bool(
+        changed
+    )
 
 
 def test_a_failure_does_not_hide_what_another_requirement_lacks(tmp_path: Path) -> None:

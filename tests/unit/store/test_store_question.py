@@ -7,7 +7,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -141,6 +141,88 @@ def test_broken_runs_of_the_kind_support_no_verdict(first: int, newest: int, exp
         _stored(store, tmp_path, 100_000, counters=COUNTERS | {"throttled": 3})
     judged = _stored(store, tmp_path, 250_000 if newest else 100_000, times=newest or 1)
     assert judge_asked([judged], Question(allowed, 0.95), store).verdict is expected
+
+
+SHORT, LONG = Requirement(100_000), Requirement(500_000)
+RARE = Requirement(500_000, 2e-4, longest_burst=1)
+
+
+def _head(requirement: Requirement) -> dict[str, Any]:
+    return {"requirement": {name: value for name, value in asdict(requirement).items() if value is not None}}
+
+
+def _result_of(requirement: Requirement, earlier_ns: int, store: Store, scratch: Path, **more: Any) -> Verdict:
+    """The verdict on a requirement that the judged run meets, after an earlier run of its plan whose maximum is
+    ``earlier_ns``; the run exceeds SHORT, its other requirement."""
+    _stored(store, scratch, earlier_ns, **more)
+    runs = [_stored(store, scratch, 200_000, head=_head(stated)) for stated in (SHORT, requirement)]
+    assessment = judge_asked(runs, Question(None, 0.95), store)
+    verdicts = {result.requirement: result.verdict for result in assessment.requirement_results}
+    assert assessment.verdict is verdicts[SHORT] is Verdict.FAIL
+    withdrawn = [reason for reason in assessment.reasons if "withdrawn" in reason]
+    assert len(withdrawn) == len(assessment.next_steps) == (verdicts[requirement] is not Verdict.PASS)
+    assert all("500 µs" in reason for reason in withdrawn)
+    return verdicts[requirement]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "earlier_ns", "times", "expected"),
+    [
+        (LONG, 5_000, 1, Verdict.PASS),
+        (LONG, 450_000, 1, Verdict.PASS),
+        (LONG, 550_000, 1, Verdict.INCONCLUSIVE),
+        (RARE, 5_000, 1, Verdict.PASS),
+        (RARE, 550_000, 4, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_an_earlier_run_withdraws_a_pass_on_the_requirement_that_it_contradicts_only(
+    tmp_path: Path, requirement: Requirement, earlier_ns: int, times: int, expected: Verdict
+) -> None:
+    """Four values in 20,000 above the limit are the allowed rate, but leave too little evidence for a PASS."""
+    store = Store(tmp_path / "store")
+    assert _result_of(requirement, earlier_ns, store, tmp_path, times=times) is expected
+
+
+@pytest.mark.parametrize(("worst_ns", "expected"), [(450_000, Verdict.PASS), (550_000, Verdict.INCONCLUSIVE)])
+def test_a_deleted_run_withdraws_a_pass_on_the_requirement_that_it_exceeds_only(
+    tmp_path: Path, worst_ns: int, expected: Verdict
+) -> None:
+    store = Store(tmp_path / "store")
+    lost = _stored(store, tmp_path, worst_ns)
+    shutil.rmtree(store.path / "runs" / lost.run_id)
+    assert _result_of(LONG, 5_000, Store(store.path), tmp_path) is expected
+
+
+@pytest.mark.parametrize("selection", [Selection.CAMPAIGN, Selection.CHOSEN])
+@pytest.mark.parametrize("earlier_ns", [5_000, 5_000_000])
+def test_an_earlier_run_of_another_probe_withdraws_no_pass(
+    tmp_path: Path, selection: Selection, earlier_ns: int
+) -> None:
+    store = Store(tmp_path / "store")
+    _stored(store, tmp_path, earlier_ns)
+    head = _head(SHORT)
+    timer = _stored(store, tmp_path, 200_000, head=head)
+    response = _stored(store, tmp_path, 50_000, head=head | {"probe": "response"})
+    assessment = judge_asked([timer, response], Question(None, 0.95, selection=selection), store)
+    assert assessment.verdict is Verdict.FAIL
+    assert [(result.probe, result.verdict) for result in assessment.requirement_results] == [
+        ("timer", Verdict.FAIL),
+        ("response", Verdict.PASS),
+    ]
+
+
+def test_a_failure_that_all_runs_do_not_show_is_withdrawn_by_itself(tmp_path: Path) -> None:
+    """Eleven misses in one run exceed the rate; in three they do not.  A single value shows the other failure."""
+    store, rare = Store(tmp_path / "store"), replace(RARE, limit_ns=150_000)
+    for _ in range(2):
+        _stored(store, tmp_path, 5_000)
+    stated = (SHORT, rare)
+    runs = [_stored(store, tmp_path, 200_000, times=11, head=_head(one)) for one in stated]
+    assert [result.verdict for result in judge(runs[1:] + runs[:1]).requirement_results] == [Verdict.FAIL] * 2
+    assessment = judge_asked(runs, Question(None, 0.95), store)
+    verdicts = {result.requirement: result.verdict for result in assessment.requirement_results}
+    assert assessment.verdict is Verdict.FAIL
+    assert verdicts == {SHORT: Verdict.FAIL, rare: Verdict.INCONCLUSIVE}
 
 
 def test_a_pass_of_the_best_of_several_runs_is_refused_unless_that_is_stated(tmp_path: Path) -> None:
