@@ -39,6 +39,8 @@ T = TypeVar("T")
 _MOST_EXPANDED_BYTES = 16 << 30
 _FIGURES = ("run_ids", "probe", "load", "setup", "requirement", "verdict", "n", "exceeded", "maximum_ns")
 """Keys of a judgment that must be the same with every version of the programs."""
+_RESULT = ("probe", "requirement", "verdict")
+"""Keys of the result of one requirement that must be, unless the pack is of a version that did not state results."""
 
 
 @dataclass(frozen=True)
@@ -200,25 +202,30 @@ def _object(raw: bytes) -> dict[str, Any]:
 def _verdict_differences(stored: Mapping[str, Any], computed: Mapping[str, Any]) -> Iterator[str]:
     if stored.get("verdict") != computed["verdict"]:
         yield f"the verdict is {str(stored.get('verdict'))[:80]} in the pack and {computed['verdict']} recomputed"
-    stated, expected = (_figures(document.get("judgments")) for document in (stored, computed))
+    yield from _figure_differences("judgment", stored.get("judgments"), computed["judgments"], _FIGURES)
+    results = stored.get("requirement_results")
+    if results:
+        yield from _figure_differences("requirement", results, computed["requirement_results"], _RESULT)
+
+
+def _figure_differences(what: str, stored: Any, computed: Any, keys: Sequence[str]) -> Iterator[str]:
+    """Differences of two lists of objects in these keys; ``what``: the name of one object."""
+    stated, expected = _objects(stored), _objects(computed)
     if len(stated) != len(expected):
-        yield f"the pack states {len(stated)} judgments, and {len(expected)} were recomputed"
+        yield f"the pack states {words.counted(len(stated), what)}, and {len(expected)} were recomputed"
         return
     for number, (before, now) in enumerate(zip(stated, expected, strict=True), start=1):
-        for key in _FIGURES:
+        for key in keys:
             if before.get(key) != now.get(key):
                 yield (
-                    f"judgment {number}: {key} is {str(before.get(key))[:80]} in the pack and "
+                    f"{what} {number}: {key} is {str(before.get(key))[:80]} in the pack and "
                     f"{str(now.get(key))[:80]} recomputed"
                 )
 
 
-def _figures(judgments: Any) -> Sequence[Mapping[str, Any]]:
-    return (
-        [judgment if isinstance(judgment, dict) else {} for judgment in judgments]
-        if isinstance(judgments, list)
-        else []
-    )
+def _objects(value: Any) -> Sequence[Mapping[str, Any]]:
+    """The objects of a list, an empty one for anything else."""
+    return [item if isinstance(item, dict) else {} for item in value] if isinstance(value, list) else []
 
 
 def _not_recomputed(question: PackedQuestion, runs: Sequence[PackedRun]) -> Iterator[str]:

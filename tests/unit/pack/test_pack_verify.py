@@ -382,6 +382,26 @@ def test_a_forged_figure_is_found_out(tmp_path: Path, good: bytes, key: str) -> 
     assert not found.same and found.differences[0].startswith(f"judgment 2: {key}")
 
 
+FORGED_RESULTS: dict[str, Callable[[Any], object]] = {
+    "requirement 1: verdict": lambda results: results[0].update(verdict="PASS"),
+    "requirement 2: probe": lambda results: results[1].update(probe="response"),
+    "requirement 2: requirement": lambda results: results[1]["requirement"].update(limit_ns=60_000),
+    "the pack states 1 requirement,": lambda results: results.pop(0),
+    "the pack states 3 requirements,": lambda results: results.append({**results[1], "probe": "response"}),
+}
+
+
+@pytest.mark.parametrize("difference", FORGED_RESULTS)
+def test_a_forged_result_of_a_requirement_is_detected(tmp_path: Path, several: bytes, difference: str) -> None:
+    """Also if the pack states another version."""
+    files = files_of(several)
+    change = FORGED_RESULTS[difference]
+    forged = changed(files["assessment.json"], lambda assessment: change(assessment["requirement_results"]))
+    other = changed(files["versions.json"], lambda versions: versions.update(fastenough="9.9"))
+    result = verified(tmp_path, with_files(several, {"assessment.json": forged, "versions.json": other}))
+    assert not result.same and result.differences[0].startswith(difference)
+
+
 def test_each_verdict_that_agrees_with_the_excluded_runs_is_packed(tmp_path: Path, several: bytes) -> None:
     files = files_of(several)
     result = verified(tmp_path, several)
