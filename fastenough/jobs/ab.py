@@ -220,10 +220,18 @@ class _AbCampaign(OneCampaign):
                 self.made |= {position: sound[position] for position in pair}
 
     def require_same_systems(self, opened: Opened) -> None:
-        """Raise ChangedSystem unless the board is the system of the stored runs, in the configuration of each arm."""
+        """Raise ChangedSystem unless the board is the system of the stored runs, in the configuration of each arm.
+
+        All tests of an audit are judged together, so that the stored runs are those of the whole audit.
+        """
         for arm, plan in (("A", self.trial.plan), ("B", self.trial.with_change()))[: 2 if self.trial.booted else 1]:
-            stored = [position for position in sorted(self.made) if self.order[position] == arm]
-            self.require_system_of(stored, opened(plan.boards[0]), plan.configurations[0])
+            configuration = plan.configurations[0]
+            if self.trial.audit:
+                stored = self.runs(brief=True, configuration=configuration)
+                run_ids = [run.id for run in stored if (run.campaign or "").startswith(self.trial.audit)]
+            else:
+                run_ids = [run for position, run in sorted(self.made.items()) if self.order[position] == arm]
+            self.require_system_of(run_ids, opened(plan.boards[0]), configuration)
 
     @property
     def left(self) -> list[int]:
@@ -318,8 +326,8 @@ def make_ab_test(
     ``on_progress``: also gets the label of the arm.  ``decided``: called after each round from the third on; the test
     ends when it returns true.  ``resume``: continue the newest campaign of the same test if it is incomplete.  SIGINT
     and SIGTERM end the current run and the test.  Raises as ``run_campaign`` and :func:`require_changeable` do,
-    ChangedSystem if the board is not the system of the stored runs, BadInput for a deterministic board, NotApplicable
-    if nothing can be measured here, RunFailed if a run fails.
+    ChangedSystem if the board is not the system of the stored runs of the test or its audit, BadInput for a
+    deterministic board, NotApplicable if nothing can be measured here, RunFailed if a run fails.
     """
     if any(map(is_deterministic, trial.plan.boards)):
         raise BadInput("on a deterministic board each pair repeats the first and adds no evidence; use fastenough ab")

@@ -466,7 +466,8 @@ def make_hunt(
             board = opened(hunt.plan.boards[0])
             opened = _BootedOnce(board, stack.enter_context(board.boot(AS_BOOTED))).opened
         if trials.notes:
-            trials.require_system_of(list(trials.notes), opened(hunt.plan.boards[0]), AS_BOOTED)
+            noted = [trials.made[position] for position in trials.notes]
+            trials.require_system_of(noted, opened(hunt.plan.boards[0]), AS_BOOTED)
             ground = trials.notes[0].ground
         else:
             ground = examine_board(opened(hunt.plan.boards[0]), hunt.only)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,10 +44,10 @@ class OneCampaign:
             raise BadInput(f"campaign {self.campaign} is being measured by another bench; wait for it, or stop it")
         return mine
 
-    def require_system_of(self, positions: Sequence[int], board: Board, configuration: str) -> None:
-        """Raise ChangedSystem unless the board, in this configuration, is the system of the stored runs at these
-        positions; if their system is unknown, the board is not booted."""
-        heads = (self.load(self.made[position]).head for position in positions)
+    def require_system_of(self, run_ids: Iterable[str], board: Board, configuration: str) -> None:
+        """Raise ChangedSystem unless the board, in this configuration, is the system of these stored runs; if their
+        system is unknown, the board is not booted."""
+        heads = (self.load(run).head for run in run_ids)
         kept = next(filter(has_known_kernel, heads), None)
         if kept is not None:
             with board.boot(configuration) as booted:

@@ -59,7 +59,7 @@ class _Board:
         yield Booted(FakeLink({}), Configuration(configuration, configuration), "probe")
 
 
-@pytest.mark.parametrize(
+KERNELS = pytest.mark.parametrize(
     ("kernels", "booted", "changed"),
     [
         ({"A": "6.1", "B": "6.1"}, "", None),
@@ -68,11 +68,46 @@ class _Board:
         ({"A": "6.1", "B": "6.3"}, "6.2", "kernel 6.2, .* had 6.3"),
     ],
 )
+"""Kernels of the stored runs of each arm, the configuration with the change, and the difference of the board."""
+
+
+@KERNELS
 def test_a_test_is_resumed_only_on_the_systems_of_its_runs(
     kernels: dict[str, str], booted: str, changed: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def resume(campaign: _AbCampaign) -> None:
         campaign.made = {position: campaign.order[position] for position in (0, 1)}
+
+    monkeypatch.setattr(_AbCampaign, "resume", resume)
+    _assert_resumed(kernels, booted, changed, Store(tmp_path), monkeypatch)
+
+
+@KERNELS
+def test_a_test_of_an_audit_begins_only_on_the_systems_of_its_earlier_tests(
+    kernels: dict[str, str], booted: str, changed: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The test itself has no stored run; those of another audit are of no concern."""
+
+    class Stored(Store):
+        def runs(self, *, last: int | None = None, brief: bool = False, **equal: Any) -> list[Any]:
+            runs = [("other", "audit-0-x", "6.1"), ("A", "audit-1-x", "6.1"), ("B", "audit-1-x", booted)]
+            of_configuration = [run for run in runs if run[2] == equal["configuration"]]
+            return [SimpleNamespace(id=run, campaign=campaign) for run, campaign, _ in of_configuration]
+
+    monkeypatch.setattr(_AbCampaign, "resume", lambda campaign: None)
+    _assert_resumed(kernels | {"other": "5.0"}, booted, changed, Stored(tmp_path), monkeypatch, audit="audit-1")
+
+
+def _assert_resumed(
+    kernels: dict[str, str],
+    booted: str,
+    changed: str | None,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    audit: str = "",
+) -> None:
+    """The next run is made unless the board is ``changed``."""
 
     def load(campaign: _AbCampaign, run: str) -> Any:
         return SimpleNamespace(
@@ -82,13 +117,12 @@ def test_a_test_is_resumed_only_on_the_systems_of_its_runs(
     def reached(*_: object) -> None:
         raise NotApplicable("the next run would be made")
 
-    monkeypatch.setattr(_AbCampaign, "resume", resume)
     monkeypatch.setattr(_AbCampaign, "load", load)
     monkeypatch.setattr("fastenough.jobs.ab.require_changeable", reached)
     plan = Plan("ab", (Entry("timer", ("none",), 0.2, {}),), boards=("local",), configurations=("6.1",))
-    trial = AbTest(plan, {} if booted else {"swappiness": "1"}, 5, booted)
+    trial = AbTest(plan, {} if booted else {"swappiness": "1"}, 5, booted, audit=audit)
     with pytest.raises(ChangedSystem if changed else NotApplicable, match=changed):
-        make_ab_test(trial, Store(tmp_path), lambda *_: None, opened=lambda name: _Board(), resume=True)
+        make_ab_test(trial, store, lambda *_: None, opened=lambda name: _Board(), resume=True)
 
 
 def _holding(us: int | None) -> Any:
