@@ -22,6 +22,7 @@ from fastenough.analysis import (
     words,
 )
 from fastenough.analysis.advice import Advice
+from fastenough.analysis.checks import findings_of, is_broken
 from fastenough.analysis.differences import kind_text, run_values
 from fastenough.analysis.longer_runs import LongerRecording, LongerRun
 from fastenough.analysis.merged import judged_series
@@ -240,6 +241,15 @@ class Context:
         """A judgment of these runs.  Those by several requirements have the same bound and the same damage."""
         runs = {recording.run_id for recording in group.recordings}
         return next((judgment for judgment in self.assessment.judgments if runs & set(judgment.run_ids)), None)
+
+    def is_broken(self, group: RunGroup) -> bool:
+        """Whether the data of one of these runs cannot be trusted; the verdict is FAIL if others show that."""
+        judgment = self.judgment(group)
+        return (
+            judgment is not None
+            and is_broken(judgment.findings)
+            and any(is_broken(findings_of(recording)) for recording in group.recordings)
+        )
 
 
 def named_entries(members: Sequence[tuple[RunGroup, SeriesKind]]) -> tuple[SeriesEntry, ...]:

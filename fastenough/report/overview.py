@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from fastenough.analysis import Assessment, Judgment, Quantile, RequirementResult, requirement_name, words
 from fastenough.analysis.judgment import SEVERITY
-from fastenough.model import Outcome, Verdict
+from fastenough.model import Outcome
 from fastenough.report import plot
 from fastenough.report.context import Context, RunGroup, SeriesEntry, maximum_cell
 from fastenough.report.document import Cell, Column, Picture, ReportTable, Text, plain
@@ -181,7 +181,7 @@ def _judged_values(judgments: Sequence[Judgment]) -> tuple[Cell | int, Cell | fl
 
 def _rate_bound(context: Context, entry: SeriesEntry) -> Cell:
     judgment = context.judgment(entry.group)
-    if judgment is None or not judgment.bound.n or judgment.verdict is Verdict.BROKEN:
+    if judgment is None or not judgment.bound.n or context.is_broken(entry.group):
         return Cell(None, "no bound")
     every_ns = judgment.bound.every_ns
     return Cell(

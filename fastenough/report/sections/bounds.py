@@ -14,21 +14,20 @@ _MOST_OPEN = 32
 """Longer tables are folded."""
 
 
-def _row(group: RunGroup, kind: SeriesKind, run: str, values: Merged) -> list[Any]:
+def _row(names: tuple[str, str, str], values: Merged, *, broken: bool) -> list[Any]:
+    """``names``: load, series and run; ``broken``: the data cannot be trusted, so that no bound follows."""
     measures = measure(values)
     bound = measures.bound
     cpu = ", ".join(map(str, values.cpus)) or "–"
     return [
-        group.title.removeprefix("load "),
-        kind.name,
-        run,
+        *names,
         cpu,
         bound.n,
         values.lost,
         values.missed,
         maximum_cell(measures),
-        int(1 / bound.rate) if bound.n else None,
-        bound.every_ns,
+        int(1 / bound.rate) if bound.n and not broken else None,
+        None if broken else bound.every_ns,
     ]
 
 
@@ -128,14 +127,20 @@ def _index(theta: float | None) -> str:
     return "–" if theta is None else f"{theta:.3f}"
 
 
-def _by_run(group: RunGroup, kind: SeriesKind) -> list[list[Any]]:
+def _rows(context: Context, group: RunGroup, kind: SeriesKind, run: str) -> list[list[Any]]:
+    """One row for each CPU; ``run``: the name of these runs."""
+    names, broken = (group.title.removeprefix("load "), kind.name, run), context.is_broken(group)
+    return [_row(names, values, broken=broken) for values in kind.per_cpu]
+
+
+def _by_run(context: Context, group: RunGroup, kind: SeriesKind) -> list[list[Any]]:
     single = [RunGroup((recording,), group.setup) for recording in group.recordings]
     return [
-        _row(run, other, run.recordings[0].run_id, values)
+        row
         for run in single
         for other in run.kinds
         if other.name == kind.name
-        for values in other.per_cpu
+        for row in _rows(context, run, other, run.recordings[0].run_id)
     ]
 
 
@@ -143,8 +148,8 @@ def rate_bounds(context: Context) -> Section | None:
     chosen = [(group, kind) for group in context.groups for kind in group.judged_kinds]
     if not chosen:
         return None
-    rows = [_row(group, kind, "all", values) for group, kind in chosen for values in kind.per_cpu]
-    per_run = [row for group, kind in chosen if len(group.recordings) > 1 for row in _by_run(group, kind)]
+    rows = [row for group, kind in chosen for row in _rows(context, group, kind, "all")]
+    per_run = [row for group, kind in chosen if len(group.recordings) > 1 for row in _by_run(context, group, kind)]
     table = _table("bounds", "95 % confidence, CPU by CPU", rows)
     parts: list[ReportTable | Folded] = [
         *_evidence_tables(context),

@@ -15,17 +15,11 @@ from fastenough.analysis.extreme_tests import BackTest, Model
 from fastenough.analysis.extremes import ReturnLevel
 from fastenough.analysis.longer_runs import LongerRun
 from fastenough.analysis.maxima import Maxima, maxima_of
-from fastenough.model import Verdict
-from fastenough.report.context import Context, RunGroup
+from fastenough.report.context import Context
 from fastenough.report.document import Cell, Column, ReportTable, Section, Text
 
 _MOST = 6
 """Number of series, those with the greatest maxima: each takes up to 0.08 s."""
-
-
-def _broken(context: Context, group: RunGroup) -> bool:
-    runs = {recording.run_id for recording in group.recordings}
-    return any(runs & set(item.run_ids) and item.verdict is Verdict.BROKEN for item in context.assessment.judgments)
 
 
 def _level(level: ReturnLevel | None) -> Cell:
@@ -171,8 +165,8 @@ def section(context: Context) -> Section | None:
     changes: list[str] = []
     for group, kind, values in sorted(chosen, key=lambda candidate: -(candidate[2].maximum_ns or 0.0))[:_MOST]:
         title = ", ".join(filter(None, (group.title, kind.name, words.cpus(values.cpus) if values.cpus else "")))
-        if _broken(context, group):
-            refused.append(f"{title}: the data are not valid (see the verdict)")
+        if context.is_broken(group):
+            refused.append(f"{title}: the data are not valid (see the reasons)")
             continue
         names = (
             group.title.removeprefix("load "),

@@ -19,10 +19,11 @@ from matplotlib.patches import Patch
 from matplotlib.typing import ColorType
 
 from fastenough.analysis import judge, words
-from fastenough.model import Requirement
+from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.report import plot, write_report
 from fastenough.report.context import Context, make_context
+from fastenough.report.document import Folded, ReportTable
 from fastenough.report.latency import (
     MOST_NAMED,
     HistogramLine,
@@ -35,8 +36,9 @@ from fastenough.report.latency import (
 )
 from fastenough.report.overview import make_overview
 from fastenough.report.sections import heat_map
+from fastenough.report.sections.bounds import rate_bounds
 from tests.support.presence import present
-from tests.support.recordings import Plan, latencies, recording
+from tests.support.recordings import COUNTERS, Plan, latencies, recording
 
 pytestmark = pytest.mark.check
 
@@ -254,6 +256,21 @@ def test_the_first_table_counts_each_load_by_itself(tmp_path: Path) -> None:
 def test_broken_data_exclude_nothing(tmp_path: Path) -> None:
     table = make_overview(_context(tmp_path, Plan(latencies(1), lost=3), limit_ns=100_000)).table
     assert table is not None and table.rows[0][-1].value is None
+
+
+def test_a_failure_and_broken_data_of_one_kind_exclude_nothing(tmp_path: Path) -> None:
+    """The first run fails; the second is of a throttled board.  The first alone has a bound."""
+    throttled = Plan(latencies(2), run_id="run-2", counters=COUNTERS | {"throttled": 3})
+    context = _context(tmp_path, Plan(latencies(1)), throttled, limit_ns=20_000)
+    assert context.assessment.verdict is Verdict.FAIL
+    table, section = make_overview(context).table, rate_bounds(context)
+    assert table is not None and section is not None
+    assert [row[-1].value for row in table.rows] == [None]
+    parts = [part for whole in section.parts for part in (whole.parts if isinstance(whole, Folded) else [whole])]
+    tables = [part for part in parts if isinstance(part, ReportTable)]
+    bounds = {str(row[2]): row[-2:] for table in tables if table.name.startswith("bounds") for row in table.rows}
+    assert set(bounds) == {"all", "run-1", "run-2"}
+    assert bounds["all"] == bounds["run-2"] == [None, None] and None not in bounds["run-1"]
 
 
 @pytest.mark.parametrize(("limit_us", "scale"), [(30, "linear"), (5_000, "log")])
