@@ -92,13 +92,21 @@ function fill(place, row) {
 const RENEW_S = 6;   // longer than the server serves a cached page
 let renewal = 0;
 
-/** Replace the parts of this page with "data-renew" by those of the same name that the server now renders; then after(). */
+/** The subject of a page whose parts are renewed, a board or "total"; null for any other page. */
+function subject(page) {
+  const heading = page.querySelector("h1[data-board], h1[data-renew=total]");
+  return heading && (heading.dataset.board ?? heading.dataset.renew);
+}
+
+/** Replace the parts of this page with "data-renew" by those of the same name that the server now renders; then after().
+    An answer that is not this page, such as the sign-in page of a proxy, changes nothing. */
 async function renew(after) {
   renewal = 0;
   const answer = await fetch(location.pathname + location.search, {cache: "no-cache"}).catch(() => null);
   if (!answer || answer.status >= 500) return renewSoon(after);
   if (!answer.ok) return;
   const present = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (subject(present) !== subject(document)) return;
   for (const part of document.querySelectorAll("[data-renew]")) {
     const other = present.querySelector(`[data-renew="${part.dataset.renew}"]`);
     if (!other) part.replaceChildren();   // such as the table when no board is left

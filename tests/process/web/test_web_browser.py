@@ -377,6 +377,29 @@ def test_an_open_page_shows_one_verdict(browser: Browser, served: Served, tmp_pa
             assert verdict_of(board) == "FAIL" and "FAIL" in board.inner_text("h1")
 
 
+RENEWALS = """async text => {
+  let renewals = 0;
+  fetch = async () => new Response(text);
+  await renew(() => renewals++);
+  return renewals;
+}"""
+"""How often the page is renewed if the server answers with a text."""
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_answer_that_is_another_page_changes_nothing(browser: Browser, served: Served, whole: bool) -> None:
+    """A proxy may answer with its sign-in page; without any board, the page has no table."""
+    address = "/" if whole else f"/board/{served.farm.injected.board}/"
+    others = ("<h1>Sign in</h1>", '<h1 data-board="other">other</h1>', "")
+    with opened(browser, served.url + address) as page:
+        before = page.inner_html("main")
+        for other in others:
+            assert page.evaluate(RENEWALS, other) == 0 and page.inner_html("main") == before
+        board = f'<h1 data-board="{served.farm.injected.board}"></h1>'
+        assert page.evaluate(RENEWALS, '<h1 data-renew="total">0 boards</h1>' if whole else board) == 1
+        assert page.inner_text("#boards tbody" if whole else "#verdict") == ""
+
+
 def test_one_absurd_value_flattens_no_figure(browser: Browser, served: Served) -> None:
     with opened(browser, f"{served.url}/board/{served.farm.injected.board}/") as page:
         high, most = page.evaluate("""(() => { const said = reach([[20000, 10**9], [2**41, 1]], 100000);
