@@ -50,7 +50,7 @@ function showMissing(place, parts) {
     source.tabIndex = 0;
     source.setAttribute("role", "group");
     source.setAttribute("aria-label", "SQL");
-    return [made("p", `${times}in the archive of takers only. This query reads them there with DuckDB; ARCHIVE is the --archive of fastenough farm take:`, "note"), source];
+    return [made("p", `${times}in the archive of takers only. This query reads them there with DuckDB; ARCHIVE is the --archive of fastenough farm take without what follows a "?":`, "note"), source];
   }));
 }
 

@@ -153,9 +153,10 @@ class MissingDocument(TypedDict):
 
 
 def _archive_query(board: str, span: MissingSpan) -> str:
-    """The intervals of a board in the archive of takers, for DuckDB; ``ARCHIVE`` stands for the archive's place.
+    """The intervals of a board in the archive of takers, for DuckDB.
 
-    The span is within one month.  A name is quoted as SQL text.
+    ``ARCHIVE`` stands for the location of the archive, without the query of a URL such as ``?region=REGION``.  The
+    span is within one month.  A name is quoted as SQL text.
     """
     month, name = f"{datetime.fromtimestamp(span.begin_s, UTC):%Y-%m}", board.replace("'", "''")
     return (

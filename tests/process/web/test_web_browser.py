@@ -400,6 +400,14 @@ def test_an_answer_that_is_another_page_changes_nothing(browser: Browser, served
         assert page.inner_text("#boards tbody" if whole else "#verdict") == ""
 
 
+def test_the_place_of_an_archive_is_stated_without_options(browser: Browser, served: Served) -> None:
+    """DuckDB takes no option after the folder of an object store."""
+    missing = [{"begin_s": 0, "end_s": 300, "query": "SELECT 1"}]
+    with opened(browser, f"{served.url}/board/{served.farm.injected.board}/") as page:
+        page.evaluate("missing => showMissing(at('plot-missing'), missing)", missing)
+        assert '"?"' in page.inner_text("#plot-missing .note") and page.inner_text("#plot-missing pre") == "SELECT 1"
+
+
 def test_one_absurd_value_flattens_no_figure(browser: Browser, served: Served) -> None:
     with opened(browser, f"{served.url}/board/{served.farm.injected.board}/") as page:
         high, most = page.evaluate("""(() => { const said = reach([[20000, 10**9], [2**41, 1]], 100000);
