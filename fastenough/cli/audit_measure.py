@@ -130,6 +130,7 @@ def _request(arguments: MeasureArguments, audit: Audit) -> object:
 
 def _making(arguments: MeasureArguments, store: Store, audit: str) -> Callable[[AbTest], AbRuns]:
     """``audit``: name of the audit, whose earlier runs are used."""
+    compared: set[str] = set()
 
     def make(requested: AbTest) -> AbRuns:
         trial = replace(requested, audit=audit)
@@ -143,6 +144,7 @@ def _making(arguments: MeasureArguments, store: Store, audit: str) -> Callable[[
                 opened=opened,
                 tell=display.tell,
                 resume=is_begun(ready, store),
+                compared=compared,
             )
 
     return make

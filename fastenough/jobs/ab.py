@@ -219,13 +219,17 @@ class _AbCampaign(OneCampaign):
             if all(position in sound for position in pair):
                 self.made |= {position: sound[position] for position in pair}
 
-    def require_same_systems(self, opened: Opened) -> None:
+    def require_same_systems(self, opened: Opened, compared: set[str]) -> None:
         """Raise ChangedSystem unless the board is the system of the stored runs, in the configuration of each arm.
 
-        All tests of an audit are judged together, so that the stored runs are those of the whole audit.
+        All tests of an audit are judged together, so that the stored runs are those of the whole audit.  ``compared``:
+        the configurations compared so far, which are not booted again for it; those of this test are added.
         """
         for arm, plan in (("A", self.trial.plan), ("B", self.trial.with_change()))[: 2 if self.trial.booted else 1]:
             configuration = plan.configurations[0]
+            if configuration in compared:
+                continue
+            compared.add(configuration)
             if self.trial.audit:
                 stored = self.runs(brief=True, configuration=configuration)
                 run_ids = [run.id for run in stored if (run.campaign or "").startswith(self.trial.audit)]
@@ -320,14 +324,16 @@ def make_ab_test(
     decided: Decided = lambda pairs: False,
     resume: bool = False,
     tell: Callable[[str], None] | None = None,
+    compared: set[str] | None = None,
 ) -> AbRuns:
     """Make the runs in pairs; the change is undone after each run that has it.
 
     ``on_progress``: also gets the label of the arm.  ``decided``: called after each round from the third on; the test
-    ends when it returns true.  ``resume``: continue the newest campaign of the same test if it is incomplete.  SIGINT
-    and SIGTERM end the current run and the test.  Raises as ``run_campaign`` and :func:`require_changeable` do,
-    ChangedSystem if the board is not the system of the stored runs of the test or its audit, BadInput for a
-    deterministic board, NotApplicable if nothing can be measured here, RunFailed if a run fails.
+    ends when it returns true.  ``resume``: continue the newest campaign of the same test if it is incomplete.
+    ``compared``: configurations that earlier tests of the audit compared with those of the stored runs; this one's are
+    added.  SIGINT and SIGTERM end the current run and the test.  Raises as ``run_campaign`` and
+    :func:`require_changeable` do, ChangedSystem if the board is not the system of the stored runs of the test or its
+    audit, BadInput for a deterministic board, NotApplicable if nothing can be measured here, RunFailed if a run fails.
     """
     if any(map(is_deterministic, trial.plan.boards)):
         raise BadInput("on a deterministic board each pair repeats the first and adds no evidence; use fastenough ab")
@@ -336,7 +342,7 @@ def make_ab_test(
         campaign.resume()
     left = [] if campaign.is_decided(decided) else campaign.left
     if left:
-        campaign.require_same_systems(opened)
+        campaign.require_same_systems(opened, set() if compared is None else compared)
         require_changeable(trial, opened)
     progress = _AbProgress(trial, campaign.campaign, len(left), on_progress)
     for done, position in enumerate(left):

@@ -98,6 +98,17 @@ def test_a_test_of_an_audit_begins_only_on_the_systems_of_its_earlier_tests(
     _assert_resumed(kernels | {"other": "5.0"}, booted, changed, Stored(tmp_path), monkeypatch, audit="audit-1")
 
 
+def test_an_audit_boots_each_configuration_once_to_compare_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its next tests are those of the same program, which has not changed the system."""
+    booted: list[str] = []
+    plan = Plan("ab", (Entry("timer", ("none",), 0.2, {}),), boards=("local",), configurations=("6.1",))
+    campaign, compared = _AbCampaign(Store(tmp_path), AbTest(plan, {"swappiness": "1"}, 5, audit="audit-1")), set[str]()
+    monkeypatch.setattr(campaign, "require_system_of", lambda runs, board, name: booted.append(name))
+    for _ in range(2):
+        campaign.require_same_systems(lambda name: _Board(), compared)
+    assert booted == ["6.1"]
+
+
 def _assert_resumed(
     kernels: dict[str, str],
     booted: str,
