@@ -25,10 +25,9 @@ from fastenough.board.console import console_sentence
 from fastenough.board.labgrid import LabgridBoard, address_of, stoppable
 from fastenough.campaign import Plan, read_plan, run_campaign
 from fastenough.campaign.plan_check import check_plan
-from fastenough.campaign.runner import on_board
+from fastenough.campaign.runner import ChangedSystem, on_board
 from fastenough.campaign.stop import StopRequest
 from fastenough.farm.child_process import end_with_parent
-from fastenough.implementations.task import Refused
 from fastenough.jobs.pull import BoardAnnotations, BoardNames, PullResult, pull
 from fastenough.link.ring import Ring
 from fastenough.model import EMULATED, BadInput, FastenoughError, Outcome
@@ -302,15 +301,18 @@ class NamedBoard:
 
 
 def measure(order: BoardOrder) -> ActAnswer:
-    """Measure the runs of a plan; with ``resume``, continue an interrupted cycle."""
+    """Measure the runs of a plan; with ``resume``, continue an interrupted cycle.
+
+    A plan that is refused, before or at its first run, says nothing against the board; another system than that of the
+    kept runs does.
+    """
     try:
         plan = on_board(read_plan(Path(order["plan"])), order["board"])
         check_plan(plan)
-    except BadInput as error:
-        return {"refusal": str(error)}
-    try:
         return _measure(order, plan)
-    except Refused as error:
+    except ChangedSystem:
+        raise
+    except BadInput as error:
         return {"refusal": str(error)}
 
 
@@ -325,7 +327,7 @@ def _measure(order: BoardOrder, plan: Plan) -> ActAnswer:
     store = Store(Path(order["store"]))
     os.environ.update(LG_COORDINATOR=order["coordinator"], LG_USERNAME=order["farm"])
     if len(plan.configurations) > 1 and board.configurations() == (AS_BOOTED,):
-        raise Refused(
+        raise BadInput(
             f"{order['plan']} has several configurations ({', '.join(plan.configurations)}), but {order['board']} "
             "cannot boot them; remove configurations from the plan"
         )

@@ -325,10 +325,11 @@ def _acquired(board: BoardEntry, state: BoardState, ended: ActEnded, now_s: floa
 
 def _measured(board: BoardEntry, state: BoardState, ended: ActEnded, now_s: float) -> Transition:
     """A failed or refused plan is not repeated before it is due again.  After a failure, a board without a ring, which
-    gives no other evidence that it works, is booted."""
+    gives no other evidence that it works, is booted.  A refusal is no evidence that the board works."""
     state = replace(state, made_s=state.begun_s)
     if ended.fault and not board.ring:
         return _die(board, state, ended.fault, now_s)
     reason = "; ".join(filter(None, (ended.fault, ended.refusal)))
     failures = state.failures if reason else 0
-    return replace(_become(state, BoardPhase.READY, now_s, reason), failures=failures, fresh_s=now_s), []
+    fresh_s = state.fresh_s if ended.refusal else now_s
+    return replace(_become(state, BoardPhase.READY, now_s, reason), failures=failures, fresh_s=fresh_s), []

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn, cast
@@ -14,6 +14,7 @@ from fastenough.board import AS_BOOTED, Board, Booted
 from fastenough.campaign import Campaign, read_plan, run_campaign, runner
 from fastenough.campaign.expand import WHOLE, RunSpec
 from fastenough.campaign.measure import BoardSetup, RunContext
+from fastenough.campaign.runner import ChangedSystem
 from fastenough.campaign.transcript import Transcript, no_proof
 from fastenough.farm import acts
 from fastenough.implementations.task import Refused
@@ -90,23 +91,25 @@ def _order(folder: Path, plan_file: Path) -> acts.BoardOrder:
 
 
 def test_a_plan_of_a_farm_is_checked_before_its_board_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What only the task can find is a refusal too; no other error is."""
-
-    def used(*_: object, **__: object) -> NoReturn:
-        raise Refused("used")
-
-    def unusable(*_: object, **__: object) -> NoReturn:
-        raise BadInput("unusable")
-
+    """What only the board can find, such as a setting that its kernel lacks, is a refusal too."""
     for name in ("LG_COORDINATOR", "LG_USERNAME"):
         monkeypatch.setenv(name, "")
-    monkeypatch.setattr(acts, "run_campaign", used)
     plan_file = tmp_path / "plan.toml"
     plan_file.write_text(PLAN.replace('affinity = ["0", "1"]', 'policy = ["fifo", "other"], priority = 98'))
+    monkeypatch.setattr(acts, "run_campaign", _raising(Refused("used")))
     answer = acts.measure(_order(tmp_path, plan_file))
     assert answer.keys() == {"refusal"} and "priority has no effect with policy=other" in answer["refusal"]
     plan_file.write_text(PLAN.replace('affinity = ["0", "1"]', 'affinity = "0"'))
-    assert acts.measure(_order(tmp_path, plan_file)) == {"refusal": "used"}
-    monkeypatch.setattr(acts, "run_campaign", unusable)
-    with pytest.raises(BadInput, match="unusable"):
+    for error in (Refused("used"), BadInput("preemption: rt is not in this kernel")):
+        monkeypatch.setattr(acts, "run_campaign", _raising(error))
+        assert acts.measure(_order(tmp_path, plan_file)) == {"refusal": str(error)}
+    monkeypatch.setattr(acts, "run_campaign", _raising(ChangedSystem("a boot may bring back that of the kept runs")))
+    with pytest.raises(ChangedSystem):
         acts.measure(_order(tmp_path, plan_file))
+
+
+def _raising(error: Exception) -> Callable[..., NoReturn]:
+    def run_campaign(*_: object, **__: object) -> NoReturn:
+        raise error
+
+    return run_campaign

@@ -233,6 +233,15 @@ def test_a_plan_that_is_refused_boots_no_board() -> None:
     assert play.tell(ActEnded(BoardAct.MEASURE, "gone", refusal="no CPU 9")) == [Start(BoardAct.RELEASE)]
 
 
+def test_a_plan_that_is_refused_does_not_show_that_the_board_works() -> None:
+    """The bench may refuse it without having asked the board."""
+    play = Play(RING).up()
+    fresh_s = play.state.fresh_s
+    play.tell(Tick(DUE), 10)
+    play.tell(ActEnded(BoardAct.MEASURE, refusal="there is no such file"), 10)
+    assert play.state.fresh_s == fresh_s
+
+
 @pytest.mark.parametrize("by_s", [-3600.0, 3600.0, 100_000.0])
 def test_a_clock_that_is_set_neither_boots_a_board_nor_keeps_it_from_being_pulled(by_s: float) -> None:
     """Hours ahead: as if nothing new had come of it for hours; hours behind: as if no pull were due for hours."""
