@@ -98,9 +98,9 @@ def gather(link: Link, facts: Sequence[Fact] = FACTS) -> Inputs:
     for command in sorted({command for fact in facts for command in fact.commands}):
         try:
             completed = link.run(command.split())
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
             continue
-        except (Stalled, Flood) as reason:
+        except (OSError, Stalled, Flood) as reason:
             unread[command] = str(reason)
             continue
         if completed.status == 0:

@@ -48,7 +48,7 @@ def bpf_programs(text: str) -> dict[str, int]:
 
 
 def _tracing(inputs: Inputs) -> TracingFact:
-    events, kprobes, programs = inputs.get(_EVENTS), inputs.get(_KPROBES), inputs.outputs.get(_BPF)
+    events, kprobes, programs = inputs.get(_EVENTS), inputs.get(_KPROBES), inputs.optional_output(_BPF)
     if events is None and kprobes is None and programs is None:
         raise Absent("neither tracefs nor bpftool can be used here")
     events = None if events is None else "\n".join([events, *(text for _, text in inputs.matching(_INSTANCES))])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -97,16 +98,16 @@ def test_another_form_of_the_list_of_bpf_programs_is_not_understood(answer: str)
     assert profile["absent"]["tracing"].startswith("not understood")
 
 
-class _StallingLink(FakeLink):
-    """A board on which one command does not end."""
+class _FailingLink(FakeLink):
+    """A board on which one command does not end, or fails with ``error``."""
 
-    def __init__(self, command: str) -> None:
+    def __init__(self, command: str, error: Exception | None = None) -> None:
         super().__init__({})
-        self._command = command
+        self._command, self._error = command, error
 
     def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
         if " ".join(argv) == self._command:
-            raise Stalled(f"{argv[0]}: no output for {timeout_s:g} s")
+            raise self._error or Stalled(f"{argv[0]}: no output for {timeout_s:g} s")
         return super().run(argv, timeout_s, input)
 
 
@@ -116,14 +117,22 @@ class _StallingLink(FakeLink):
         ("interrupt_coalescing", "ethtool -c *"),
         ("real_time_core", "xeno-config --version"),
         ("latency_request_us", "od -An -td4 -N4 /dev/cpu_dma_latency"),
+        ("tracing", "bpftool -j prog show"),
     ],
 )
 def test_a_fact_whose_command_stalls_is_unknown_with_the_reason(fact: str, command: str, tmp_path: Path) -> None:
-    profile = collect(_StallingLink(command), {fact})
+    profile = collect(_FailingLink(command), {fact})
     assert profile[fact] is None
     assert profile["absent"][fact] == f"not read: {command.split(maxsplit=1)[0]}: no output for 10 s"
     head = recording(tmp_path, Plan([], head={"profile": {**PROFILE, **profile}})).head
     assert isinstance(ProfileFact(fact)(head, None), UnknownValue)
+
+
+@pytest.mark.parametrize(("number", "is_read"), [(errno.EAGAIN, False), (errno.ENOENT, True)])
+def test_a_command_that_cannot_be_started_now_is_not_absent(number: int, is_read: bool) -> None:
+    """Too many processes on the board show nothing of it; a missing program does."""
+    profile = collect(_FailingLink("ethtool -c *", OSError(number, "cannot start")), {"interrupt_coalescing"})
+    assert profile["absent"]["interrupt_coalescing"].startswith("not read: ") is not is_read
 
 
 def test_the_profile_of_this_machine() -> None:
