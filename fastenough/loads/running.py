@@ -36,7 +36,8 @@ class TimeLimit:
 
 
 _TIME_LIMITED = re.compile(
-    r"(?:\A|[\s/])(?:stress(?:-ng)? [^;&|]*?(?P<option>--timeout[ =]|-t ?)|(?P<tool>timeout )(?:-[ks] \S+ |-\S+ )*)"
+    r"(?:\A|[\s/])(?:stress(?:-ng)? [^;&|]*?(?P<option>--timeout[ =]|-t ?)"
+    r"|(?P<tool>timeout )(?:-[ks] [^-\s]\S* |-\S+ )*)"
     r"(?P<number>\d{1,9}(?:\.\d{1,9})?)(?P<unit>[smhd]?)(?=[\s;&|]|\Z)"
 )
 _UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
