@@ -31,8 +31,9 @@ static uint64_t waited_ns(const struct wakeup *wakeup, uint64_t from_ns, uint64_
 	return until_ns > from_ns ? until_ns - from_ns : 0;
 }
 
-/* The task that had the CPU longest at a stretch while the woken task waited; without a PID if it is unknown: its record was
- * overwritten, or too short to be made.  The stack of a task before the last one is unknown. */
+/* The task that had the CPU longest at a stretch while the woken task waited; without a PID if it is unknown: its
+ * record was overwritten, too short to be made, or is of another CPU than that which counted. The stack of a task
+ * before the last one is unknown. */
 static const struct context *longest_holder(const struct finding *finding)
 {
 	static struct context other;

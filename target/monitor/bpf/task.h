@@ -21,6 +21,7 @@ struct task {
 	u32 idle_left;
 	struct context at_wakeup, before, after;
 	u64 before_from_ns;       /* when `before` got the CPU */
+	u32 cpu;                  /* on which the wake-up began to run */
 	struct context interrupted; /* written by the waker; at_wakeup is a copy */
 };
 

@@ -45,6 +45,23 @@ static __always_inline void update_worst(struct worst *worst, const struct wakeu
 	worst->total_ns = total_ns > worst->total_ns ? total_ns : worst->total_ns;
 }
 
+/* Copies the records of the CPU.  Those of another CPU than that on which the task waited are not of the wait, of which
+ * only the last task is known then. */
+static __always_inline void copy_records(struct finding *finding, const struct cpu *cpu, bool moved, u64 before_from_ns)
+{
+	if (moved) {
+		finding->vector = VECTOR_NONE;
+		finding->unknown_until_ns = before_from_ns;
+		__builtin_memset(finding->recent, 0, sizeof(finding->recent));
+		__builtin_memset(finding->holders, 0, sizeof(finding->holders));
+		return;
+	}
+	finding->vector = cpu->vector;
+	finding->unknown_until_ns = cpu->unknown_until_ns;
+	__builtin_memcpy(finding->recent, cpu->recent, sizeof(finding->recent));
+	__builtin_memcpy(finding->holders, cpu->holders, sizeof(finding->holders));
+}
+
 static __noinline int report(struct cpu *cpu, u32 id, u32 now, struct task *task, const void *who)
 {
 	struct finding *finding = bpf_ringbuf_reserve(&findings, sizeof(*finding), 0);
@@ -60,17 +77,14 @@ static __noinline int report(struct cpu *cpu, u32 id, u32 now, struct task *task
 	__builtin_memcpy(finding->values, cpu->values, sizeof(finding->values));
 	finding->cpu = id;
 	finding->epoch = now;
-	finding->vector = cpu->vector;
 	finding->frequency_khz = cpu->frequency_khz;
 	finding->idle_state = task->idle_left;
 	describe(&finding->task, who);
 	copy_context(&finding->interrupted, task->knows & KNOWS_INTERRUPTED ? &task->at_wakeup : NULL);
 	copy_context(&finding->before, task->knows & KNOWS_BEFORE ? &task->before : NULL);
 	copy_context(&finding->after, task->knows & KNOWS_AFTER ? &task->after : NULL);
-	__builtin_memcpy(finding->recent, cpu->recent, sizeof(finding->recent));
 	finding->before_from_ns = task->before_from_ns;
-	finding->unknown_until_ns = cpu->unknown_until_ns;
-	__builtin_memcpy(finding->holders, cpu->holders, sizeof(finding->holders));
+	copy_records(finding, cpu, task->cpu != id, task->before_from_ns);
 	bpf_ringbuf_submit(finding, BPF_RB_NO_WAKEUP);
 	return 0;
 }

@@ -136,8 +136,8 @@ static __always_inline bool account_sleeps(struct task *task, u64 slept, u64 tra
 	return more;
 }
 
-/* Begins the latest wake-up of a task, which runs from running_ns on; 0: the task had not slept. */
-static __always_inline void begin_wakeup(struct task *task, u64 slept, u64 running_ns)
+/* Begins the latest wake-up of a task, which runs on a CPU from running_ns on; 0: the task had not slept. */
+static __always_inline void begin_wakeup(struct task *task, u32 id, u64 slept, u64 running_ns)
 {
 	u64 before = task->woken - task->taken - 1;
 
@@ -145,6 +145,7 @@ static __always_inline void begin_wakeup(struct task *task, u64 slept, u64 runni
 		__sync_fetch_and_add(&unmatched, before);
 	account_sleeps(task, slept, running_ns ? before + 1 : before);
 	task->taken = task->woken;
+	task->cpu = id;
 	task->wakeup = task->waking;
 	task->wakeup.running_ns = running_ns ? running_ns : task->waking.runnable_ns;
 	if (!running_ns)
@@ -191,7 +192,7 @@ static __always_inline void switch_out(struct cpu *cpu, u32 id, const struct tas
 	if (task->state && (sleeps || task->state == OVER || task->woken != task->taken))
 		count(cpu, id, task, task_struct);
 	if (!sleeps && task->woken != task->taken)
-		begin_wakeup(task, slept, 0);
+		begin_wakeup(task, id, slept, 0);
 	if (task->state == RUNNING && !(task->knows & KNOWS_AFTER)) {
 		task->knows |= KNOWS_AFTER;
 		describe(&task->after, next);
@@ -209,7 +210,7 @@ static __always_inline struct task *switch_in(struct cpu *cpu, u32 id, const str
 	if (waited) {
 		if (task->state)
 			count(cpu, id, task, task_struct);
-		begin_wakeup(task, task_struct->nvcsw, bpf_ktime_get_ns());
+		begin_wakeup(task, id, task_struct->nvcsw, bpf_ktime_get_ns());
 	} else {
 		account_sleeps(task, task_struct->nvcsw, 0);
 	}
@@ -313,7 +314,7 @@ int BPF_PROG(on_return)
 
 		if (task->state)
 			count(cpu, id, task, current);
-		begin_wakeup(task, BPF_CORE_READ(current, nvcsw), 0);
+		begin_wakeup(task, id, BPF_CORE_READ(current, nvcsw), 0);
 	}
 	if (task->state == RUNNING) {
 		task->wakeup.return_ns = task->wakeup.no_return ? 0 : now_ns;

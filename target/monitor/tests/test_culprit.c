@@ -119,6 +119,12 @@ static void check_unknown_holder(void)
 	check(names_none(&finding));
 	finding.before_from_ns = runnable_ns + 900 * US;
 	check(has(&finding, "\"waited_for\":\"before\""));
+	/* The task was counted on another CPU than that on which it waited: only the last one is known. */
+	finding.holders[0] = (struct holder){0};
+	finding.before_from_ns = finding.unknown_until_ns = runnable_ns + 500 * US;
+	check(names_none(&finding));
+	finding.before_from_ns = finding.unknown_until_ns = runnable_ns + 400 * US;
+	check(has(&finding, "\"waited_for\":\"before\""));
 }
 
 /* An interrupt of 60 us within a soft-IRQ of 80 us, before a wake-up that waits for both. */
