@@ -157,7 +157,8 @@ def test_what_is_booted_is_tried_as_a_setting_is(tmp_path: Path, probe_binary: P
     report_trials(measured, section, store, tmp_path / "report")
     assert [one.lead for one in stored_conclusions(store, [made.runs[0]])] == [section.lead] == ["It helps."]
     row, other = json.loads((tmp_path / "report" / "report.json").read_text())["tables"]["tried-1"]["rows"][1:]
-    assert (row[0], row[2], row[8]) == ("boot=quick", 6, "smaller") and row[5] < 0
+    assert (row[0], row[2]) == ("boot=quick", 6) and row[5] < 0
+    assert row[8] in ("smaller", "may be equal")  # the maximum is also that of the whole machine's stalls
     assert other[-1] == "too few rounds"
     assert "It helps." in (tmp_path / "report" / "index.html").read_text()
     runs = [store.load(run.id) for run in sorted(store.runs(), key=lambda run: run.position or 0)]
