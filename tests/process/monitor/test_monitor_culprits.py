@@ -22,13 +22,13 @@ PRIORITY = 97
 """Of the task that is delayed: above all but the one who delays it."""
 LEAST = 5
 """Delays, of ten."""
-FOLLOWERS = 10
-"""Tasks that have the CPU after the one that delays longest."""
 _HOLD = """
 import os, sys, time
-priority, due_ns, hold_ns = map(int, sys.argv[1:])
+priority, hold_ns = map(int, sys.argv[1:])
 os.sched_setaffinity(0, {0})
 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+print(flush=True)
+due_ns = int(input())
 for round in range(10):
     time.sleep(max(0, due_ns - time.monotonic_ns()) / 1e9)
     until_ns = time.monotonic_ns() + hold_ns
@@ -105,27 +105,49 @@ def test_who_had_the_cpu_is_named(
 
 
 @contextmanager
-def holding(priority: int, due_mono_ns: int, hold_ns: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A task that takes CPU 0 ten times for so long."""
-    with subprocess.Popen([sys.executable, "-c", _HOLD, str(priority), str(due_mono_ns), str(hold_ns)]) as process:
+def holding(priority: int, hold_ns: int) -> Iterator[subprocess.Popen[str]]:
+    """A task that takes CPU 0 ten times for so long, once it has read the first instant; it is ready to read it."""
+    command = [sys.executable, "-c", _HOLD, str(priority), str(hold_ns)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "\n"
         yield process
         assert process.wait(60) == 0
 
 
-def test_the_longest_holder_is_named_after_many_others(
-    monitor_binary: Path, sleeper_binary: Path, tmp_path: Path
+def begin_at(process: subprocess.Popen[str], due_mono_ns: int) -> None:
+    assert process.stdin is not None
+    process.stdin.write(f"{due_mono_ns}\n")
+    process.stdin.flush()
+
+
+@pytest.mark.parametrize(
+    ("selected_all", "others"),
+    [
+        (False, [(98, DELAY_NS)] * 10),
+        (True, [(99, DELAY_NS), (97, DELAY_NS // 2)]),
+    ],
+    ids=["many-others", "another-selected-task-ran"],
+)
+def test_the_longest_holder_is_named_if_others_had_the_cpu_later(
+    monitor_binary: Path, sleeper_binary: Path, tmp_path: Path, selected_all: bool, others: list[tuple[int, int]]
 ) -> None:
-    threshold = ("--threshold", f"{DELAY_NS // 2}ns")
-    with sleeper(sleeper_binary, "fe-delayed", priority=PRIORITY - 1, acts=4000) as task:
-        with watching(monitor_binary, tmp_path / "recording.jsonl", "--pid", str(task.pid), *threshold) as watch:
+    """Others: priority, and time after the longest holder's begin."""
+    with ExitStack() as tasks, sleeper(sleeper_binary, "fe-delayed", priority=PRIORITY - 1, acts=2000) as task:
+        hog = tasks.enter_context(holding(98 if selected_all else 99, 2 * DELAY_NS))
+        holders = [tasks.enter_context(holding(priority, 100_000)) for priority, _ in others]
+        options = ["--threshold", f"{DELAY_NS // 2}ns", *([] if selected_all else ["--pid", str(task.pid)])]
+        with watching(monitor_binary, tmp_path / "recording.jsonl", *options) as watch:
+            due_mono_ns = time.monotonic_ns() + 200_000_000
+            begin_at(hog, due_mono_ns)
+            for holder, (_, after_ns) in zip(holders, others, strict=True):
+                begin_at(holder, due_mono_ns + after_ns)
             task.let_go()
-            due_mono_ns = time.monotonic_ns() + 2_000_000_000
-            with ExitStack() as tasks:
-                hog = tasks.enter_context(holding(99, due_mono_ns, 2 * DELAY_NS))
-                for _ in range(FOLLOWERS):
-                    tasks.enter_context(holding(98, due_mono_ns + DELAY_NS, 100_000))
             task.sleep()
-        found = [event for event in events(watch.recording(), "runnable-to-running") if event.kind == "threshold"]
+        found = [
+            event
+            for event in events(watch.recording(), "runnable-to-running")
+            if event.kind == "threshold" and event.culprit is not None and event.culprit["task_pid"] == task.pid
+        ]
     assert len(blamed_on(found, {hog.pid})) >= LEAST
 
 
