@@ -130,7 +130,8 @@ def test_samples_in_the_pipe_at_the_end_of_the_run_count(probe_binary: str, tmp_
     os.close(holder)
     recording = _read(tmp_path / "recording")
     [series] = recording.named("expiry-to-interrupt")
-    assert _total(recording, series.name) == (last, 2, 1)
+    # The reader may come to the later ones before it knows of the end: they are of the run then.
+    assert _total(recording, series.name) in ((last, 2, 1), (last + 3, 4, 2))
     assert recording.totals[series.id].maximum == last * US
 
 
